@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * args.h
+ *	  Reading and checking the arguments of SQL-callable functions.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SEQINBOX_ARGS_H
+#define SEQINBOX_ARGS_H
+
+#include "fmgr.h"
+#include "utils/timestamp.h"
+
+/* in bytes; type and ID together must fit into one index entry */
+#define MAX_TYPE_LENGTH 512
+#define MAX_ID_LENGTH 2048
+
+/* an argument that may be NULL, which then is a null pointer */
+#define ARG_TEXT(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_TEXT_PP(n))
+#define ARG_BYTEA(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_BYTEA_PP(n))
+#define ARG_ARRAY(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_ARRAYTYPE_P(n))
+#define ARG_UUID(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_UUID_P(n))
+#define ARG_INTERVAL(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_INTERVAL_P(n))
+
+extern void check_name(const text *value, const char *argument,
+					   int max_length);
+extern text *arg_name(FunctionCallInfo fcinfo, int n, const char *argument,
+					  int max_length);
+extern int64 arg_id(FunctionCallInfo fcinfo, int n, const char *argument);
+
+extern bool interval_is_positive(const Interval *interval);
+extern TimestampTz moment_after(TimestampTz moment, const Interval *interval);
+extern TimestampTz arg_retry_at(const Interval *retry_after);
+
+#endif							/* SEQINBOX_ARGS_H */

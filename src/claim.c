@@ -1,0 +1,199 @@
+/*-------------------------------------------------------------------------
+ *
+ * claim.c
+ *	  Takes and frees claims.
+ *
+ * The primary key of the claim table decides who wins.  INSERT ... ON
+ * CONFLICT DO NOTHING waits for a transaction that has an undecided row of
+ * the same key; when it was rolled back, the waiter's row goes in.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "claim.h"
+#include "compat.h"
+#include "instance.h"
+#include "sql.h"
+#include "window.h"
+
+/*
+ * created_at is the moment of the claim, not of the transaction's start:
+ * retention counts from it.
+ */
+#define INSERT_CLAIM \
+	"INSERT INTO $inbox." CLAIM_TABLE \
+	" (message_type, idempotence_id, created_at, sequence_instance_id) "
+#define UNLESS_CLAIMED \
+	" ON CONFLICT (message_type, idempotence_id) DO NOTHING"
+
+static const Statement take = {
+	INSERT_CLAIM
+	"VALUES ($1, $2, $3, $4)"
+	UNLESS_CLAIMED,
+	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID}
+};
+
+static const Statement take_in_window = {
+	INSERT_CLAIM
+	"SELECT $1, $2, $3, i.id FROM $inbox.sequence_instance i"
+	" WHERE i.name" EQ "'" WINDOW_SEQUENCE "' AND i.context_id" EQ "$4"
+	UNLESS_CLAIMED,
+	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID}
+};
+
+static const Statement delete = {
+	"DELETE FROM $inbox." CLAIM_TABLE " c"
+	" WHERE c.message_type" EQ "$1 AND c.idempotence_id" EQ "$2",
+	2, {TEXTOID, TEXTOID}
+};
+
+static void
+fill_key(Datum *values, const ClaimKey *key)
+{
+	values[0] = PointerGetDatum(key->message_type);
+	values[1] = PointerGetDatum(key->idempotence_id);
+}
+
+/*
+ * True: this transaction has the claim.  False: somebody else committed it.
+ */
+bool
+claim_take(Oid inbox, const ClaimKey *key, int64 instance_id)
+{
+	Datum		values[4];
+
+	fill_key(values, key);
+	values[2] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[3] = Int64GetDatum(instance_id);
+	return instance_referring_run(inbox, instance_id, CLAIM_TABLE, &take,
+								  values, NULL) > 0;
+}
+
+/*
+ * A claim without sequencing.  Looking up the window inside the statement
+ * spares a round, and an ID that was remembered could be gone.
+ */
+bool
+claim_take_in_window(Oid inbox, const ClaimKey *key)
+{
+	text	   *context = window_context();
+	Datum		values[4];
+
+	fill_key(values, key);
+	values[2] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[3] = PointerGetDatum(context);
+	if (statement_run(inbox, &take_in_window, values, NULL) > 0)
+		return true;
+	if (window_find(inbox, context) != 0)
+		return false;
+	return claim_take(inbox, key, window_private(inbox));
+}
+
+/*
+ * Takes the claim in a subtransaction that gives up when it would have to
+ * wait.  The shortest lock_timeout is a millisecond; only a transaction that
+ * came between the look and the insert can make it run out.
+ */
+static ClaimResult
+take_without_waiting(Oid inbox, const ClaimKey *key, int64 instance_id)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile ClaimResult result = CLAIM_IN_FLIGHT;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		(void) set_config_option("lock_timeout", "1ms",
+								 PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+		result = claim_take(inbox, key, instance_id) ?
+			CLAIM_WON : CLAIM_DUPLICATE;
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+			ReThrowError(error);
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+
+	return result;
+}
+
+/*
+ * As claim_take(), but never waits for another transaction.
+ *
+ * Looking first spares the subtransaction in all cases but that of a free
+ * claim.  The insert decides: what can come between is another claim, which
+ * the next look sees, or a wait for something that has nothing to do with
+ * claims, such as the extension of the table, which the next try may find
+ * done.
+ */
+ClaimResult
+claim_try(Oid inbox, const ClaimKey *key, int64 instance_id)
+{
+	for (;;)
+	{
+		ClaimLook	look = claim_look(inbox, key);
+		ClaimResult result;
+
+		if (look == CLAIM_LOOKS_UNDECIDED)
+			return CLAIM_IN_FLIGHT;
+
+		/*
+		 * The look sees what the transaction's snapshot may not.  Then the
+		 * insert has to raise the serialization failure.
+		 */
+		if (look == CLAIM_LOOKS_TAKEN && !IsolationUsesXactSnapshot())
+			return CLAIM_DUPLICATE;
+
+		if (!instance_try_hold(inbox, instance_id))
+			return CLAIM_IN_FLIGHT;
+
+		result = take_without_waiting(inbox, key, instance_id);
+		if (result != CLAIM_IN_FLIGHT)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+ClaimResult
+claim_try_in_window(Oid inbox, const ClaimKey *key)
+{
+	int64		window = window_find(inbox, window_context());
+
+	if (window == 0)
+		window = window_private(inbox);
+	return claim_try(inbox, key, window);
+}
+
+/*
+ * Frees a claim.  False when there was none.
+ */
+bool
+claim_delete(Oid inbox, const ClaimKey *key)
+{
+	Datum		values[2];
+
+	fill_key(values, key);
+	return statement_run(inbox, &delete, values, NULL) > 0;
+}

@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * claim.h
+ *	  The claim: the row that arbitrates concurrent deliveries of a message.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SEQINBOX_CLAIM_H
+#define SEQINBOX_CLAIM_H
+
+#include "inbox.h"
+
+typedef struct ClaimKey
+{
+	text	   *message_type;
+	text	   *idempotence_id;
+} ClaimKey;
+
+typedef enum ClaimResult
+{
+	CLAIM_WON,
+	CLAIM_DUPLICATE,
+	CLAIM_IN_FLIGHT				/* another transaction is deciding */
+} ClaimResult;
+
+typedef enum ClaimLook
+{
+	CLAIM_LOOKS_FREE,
+	CLAIM_LOOKS_TAKEN,
+	CLAIM_LOOKS_UNDECIDED
+} ClaimLook;
+
+extern bool claim_take(Oid inbox, const ClaimKey *key, int64 instance_id);
+extern bool claim_take_in_window(Oid inbox, const ClaimKey *key);
+extern ClaimResult claim_try(Oid inbox, const ClaimKey *key,
+							 int64 instance_id);
+extern ClaimResult claim_try_in_window(Oid inbox, const ClaimKey *key);
+extern bool claim_delete(Oid inbox, const ClaimKey *key);
+
+extern ClaimLook claim_look(Oid inbox, const ClaimKey *key);
+
+#endif							/* SEQINBOX_CLAIM_H */

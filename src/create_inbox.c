@@ -1,0 +1,505 @@
+/*-------------------------------------------------------------------------
+ *
+ * create_inbox.c
+ *	  Creates an inbox, adopts existing tables as one, and upgrades it.
+ *
+ * All three are the same: compare what is there with the layout, and create
+ * what is missing.  Nothing that is there is changed, and a lock that blocks
+ * writers is taken only where something is missing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_extension.h"
+#include "commands/extension.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "optimizer/plancat.h"
+#include "parser/parse_coerce.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
+
+#include "args.h"
+#include "compat.h"
+#include "inbox.h"
+#include "layout.h"
+#include "window.h"
+
+/* tables with fewer rows get a missing index at once */
+#define SMALL_TABLE_ROWS 100000
+
+typedef struct Setup
+{
+	Oid			schema;
+	char	   *name;
+	char	   *quoted_name;
+	bool		changed;
+} Setup;
+
+static void
+run_ddl(const Setup *setup, const char *text)
+{
+	char	   *sql = inbox_sql(setup->quoted_name, text);
+	int			result = SPI_execute(sql, false, 0);
+
+	if (result < 0)
+		elog(ERROR, "could not run \"%s\": %s",
+			 sql, SPI_result_code_string(result));
+}
+
+static void
+did(Setup *setup, const char *what, const char *name)
+{
+	setup->changed = true;
+	ereport(NOTICE,
+			(errmsg("created %s \"%s.%s\"", what, setup->name, name)));
+}
+
+static void
+find_or_create_schema(Setup *setup)
+{
+	setup->schema = get_namespace_oid(setup->name, true);
+	if (OidIsValid(setup->schema))
+		return;
+
+	run_ddl(setup, "CREATE SCHEMA $inbox");
+	setup->schema = get_namespace_oid(setup->name, false);
+	setup->changed = true;
+	ereport(NOTICE,
+			(errmsg("created schema \"%s\"", setup->name)));
+}
+
+/*
+ * The OID of a table of the inbox, or InvalidOid.  Other relations of that
+ * name are in the way.
+ */
+static Oid
+find_relation(const Setup *setup, const char *name, bool sequence)
+{
+	Oid			relid = get_relname_relid(name, setup->schema);
+	char		relkind;
+
+	if (!OidIsValid(relid))
+		return InvalidOid;
+	relkind = get_rel_relkind(relid);
+	if (sequence ? relkind != RELKIND_SEQUENCE :
+		(relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s.%s\" is not a %s", setup->name, name,
+						sequence ? "sequence" : "table")));
+	return relid;
+}
+
+static Oid
+type_oid(const char *type)
+{
+	return DatumGetObjectId(DirectFunctionCall1(regtypein,
+												CStringGetDatum(type)));
+}
+
+/*
+ * Checks the columns that are there.  A type that is stored in the same way,
+ * such as varchar for text, does as well.
+ */
+static void
+check_columns(const Setup *setup, const TableLayout *table, Oid relid)
+{
+	for (int i = 0; i < table->column_count; i++)
+	{
+		const ColumnLayout *column = &table->columns[i];
+		AttrNumber	attnum = get_attnum(relid, column->name);
+		Oid			type;
+		Oid			wanted;
+
+		if (attnum == InvalidAttrNumber)
+			continue;
+		type = get_atttype(relid, attnum);
+		wanted = type_oid(column->type);
+		if (!IsBinaryCoercible(type, wanted) ||
+			!IsBinaryCoercible(wanted, type))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("column \"%s\" of table \"%s.%s\" has an incompatible type",
+							column->name, setup->name, table->name),
+					 errdetail("It is of type %s; an inbox needs %s.",
+							   format_type_be(type), format_type_be(wanted))));
+	}
+}
+
+/*
+ * A sequence that is created for a table with rows continues after them.
+ */
+static void
+create_sequence(Setup *setup, const TableLayout *table, bool table_exists,
+				const char *sequence)
+{
+	int64		start = 1;
+
+	if (table_exists)
+	{
+		char	   *text = psprintf("SELECT pg_catalog.max(t.id) FROM $inbox.%s t",
+									table->name);
+		Datum		max_id;
+
+		run_ddl(setup, text);
+		if (statement_get(1, &max_id))
+			start = DatumGetInt64(max_id) + 1;
+	}
+	run_ddl(setup, psprintf("CREATE SEQUENCE $inbox.%s START %lld",
+							sequence, (long long) Max(start, 1)));
+}
+
+static void
+find_or_create_sequences(Setup *setup, const TableLayout *table,
+						 bool table_exists)
+{
+	for (int i = 0; i < table->column_count; i++)
+	{
+		const char *sequence = table->columns[i].sequence;
+
+		if (sequence == NULL ||
+			OidIsValid(find_relation(setup, sequence, true)))
+			continue;
+		create_sequence(setup, table, table_exists, sequence);
+		if (table_exists)
+			did(setup, "sequence", sequence);
+	}
+}
+
+/*
+ * The DEFAULT of a column, or NULL.
+ */
+static char *
+default_expression(const Setup *setup, const ColumnLayout *column)
+{
+	if (column->sequence != NULL)
+	{
+		char	   *sequence = quote_qualified_identifier(setup->name,
+														  column->sequence);
+
+		return psprintf("pg_catalog.nextval(%s::pg_catalog.regclass)",
+						quote_literal_cstr(sequence));
+	}
+	if (column->default_value != NULL)
+		return pstrdup(column->default_value);
+	return NULL;
+}
+
+static void
+append_column(StringInfo ddl, const Setup *setup, const ColumnLayout *column)
+{
+	char	   *value = default_expression(setup, column);
+
+	appendStringInfo(ddl, "%s %s", column->name, column->type);
+	if (column->constraint != NULL)
+		appendStringInfo(ddl, " %s", column->constraint);
+	if (value != NULL)
+		appendStringInfo(ddl, " DEFAULT %s", value);
+}
+
+static void
+append_keys(StringInfo ddl, const char *const *keys)
+{
+	for (int i = 0; i < MAX_INDEX_KEYS && keys[i] != NULL; i++)
+		appendStringInfo(ddl, "%s%s", i > 0 ? ", " : "", keys[i]);
+}
+
+static char *
+index_ddl(const TableLayout *table, const IndexLayout *index,
+		  const char *concurrently)
+{
+	StringInfoData ddl;
+
+	initStringInfo(&ddl);
+	appendStringInfo(&ddl, "CREATE %sINDEX %s%s ON $inbox.%s (",
+					 index->unique ? "UNIQUE " : "", concurrently,
+					 index->name, table->name);
+	append_keys(&ddl, index->keys);
+	appendStringInfoChar(&ddl, ')');
+	if (index->predicate != NULL)
+		appendStringInfo(&ddl, " WHERE %s", index->predicate);
+	return ddl.data;
+}
+
+static void
+create_table(Setup *setup, const TableLayout *table)
+{
+	StringInfoData ddl;
+
+	find_or_create_sequences(setup, table, false);
+
+	initStringInfo(&ddl);
+	appendStringInfo(&ddl, "CREATE TABLE $inbox.%s (", table->name);
+	for (int i = 0; i < table->column_count; i++)
+	{
+		append_column(&ddl, setup, &table->columns[i]);
+		appendStringInfoString(&ddl, ", ");
+	}
+	appendStringInfo(&ddl, "CONSTRAINT %s PRIMARY KEY (",
+					 table->primary_key.name);
+	append_keys(&ddl, table->primary_key.keys);
+	appendStringInfoString(&ddl, "))");
+	run_ddl(setup, ddl.data);
+
+	for (int i = 0; i < table->index_count; i++)
+		run_ddl(setup, index_ddl(table, &table->indexes[i], ""));
+	did(setup, "table", table->name);
+}
+
+/*
+ * Whether a column's default has to be set.  An identity column, or a default
+ * of any other kind, stays.
+ */
+static bool
+lacks_default(const ColumnLayout *column, Oid relid)
+{
+	HeapTuple	tuple;
+	Form_pg_attribute attribute;
+	bool		lacks;
+
+	if (column->sequence == NULL && column->default_value == NULL)
+		return false;
+	tuple = SearchSysCacheAttName(relid, column->name);
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+	lacks = !attribute->atthasdef && attribute->attidentity == '\0';
+	ReleaseSysCache(tuple);
+	return lacks;
+}
+
+/*
+ * Adds all missing columns and defaults of a table in one command, so that
+ * its lock is taken once, and not at all when nothing is missing.
+ */
+static void
+complete_columns(Setup *setup, const TableLayout *table, Oid relid)
+{
+	StringInfoData ddl;
+	const char *separator = "";
+
+	initStringInfo(&ddl);
+	appendStringInfo(&ddl, "ALTER TABLE $inbox.%s", table->name);
+	for (int i = 0; i < table->column_count; i++)
+	{
+		const ColumnLayout *column = &table->columns[i];
+
+		if (get_attnum(relid, column->name) == InvalidAttrNumber)
+		{
+			appendStringInfo(&ddl, "%s ADD COLUMN ", separator);
+			append_column(&ddl, setup, column);
+			ereport(NOTICE,
+					(errmsg("added column \"%s\" to table \"%s.%s\"",
+							column->name, setup->name, table->name)));
+		}
+		else if (lacks_default(column, relid))
+		{
+			appendStringInfo(&ddl, "%s ALTER COLUMN %s SET DEFAULT %s",
+							 separator, column->name,
+							 default_expression(setup, column));
+			ereport(NOTICE,
+					(errmsg("set the default of column \"%s\" of table \"%s.%s\"",
+							column->name, setup->name, table->name)));
+		}
+		else
+			continue;
+		separator = ",";
+	}
+	if (*separator == '\0')
+		return;
+	run_ddl(setup, ddl.data);
+	setup->changed = true;
+}
+
+/*
+ * How many keys of an index are, in this order, the given columns.
+ */
+static int
+matching_keys(Form_pg_index form, const char *const *keys)
+{
+	int			n;
+
+	for (n = 0; n < MAX_INDEX_KEYS && keys[n] != NULL; n++)
+	{
+		if (n >= form->indnkeyatts ||
+			form->indkey.values[n] != get_attnum(form->indrelid, keys[n]))
+			return 0;
+	}
+	return n;
+}
+
+static bool
+serves_as(Relation candidate, const IndexLayout *index)
+{
+	Form_pg_index form = candidate->rd_index;
+	int			keys = matching_keys(form, index->keys);
+
+	if (candidate->rd_rel->relam != BTREE_AM_OID || !form->indisvalid)
+		return false;
+	if (!heap_attisnull(candidate->rd_indextuple, Anum_pg_index_indpred, NULL))
+		return index->predicate != NULL && keys > 0 &&
+			strcmp(RelationGetRelationName(candidate), index->name) == 0;
+	if (index->unique)
+		return form->indisunique && form->indimmediate &&
+			keys > 0 && keys == form->indnkeyatts;
+	return keys > 0 || matching_keys(form, index->equivalent) > 0;
+}
+
+static bool
+has_index(Relation rel, const IndexLayout *index)
+{
+	List	   *oids = RelationGetIndexList(rel);
+	ListCell   *lc;
+	bool		found = false;
+
+	foreach(lc, oids)
+	{
+		Relation	candidate = index_open(lfirst_oid(lc), AccessShareLock);
+
+		found = found || serves_as(candidate, index);
+		index_close(candidate, AccessShareLock);
+	}
+	list_free(oids);
+	return found;
+}
+
+static bool
+is_small(Relation rel)
+{
+	BlockNumber pages;
+	double		rows;
+	double		all_visible;
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		return false;
+	estimate_rel_size(rel, NULL, &pages, &rows, &all_visible);
+	return rows < SMALL_TABLE_ROWS;
+}
+
+static void
+advise_index(const Setup *setup, const TableLayout *table,
+			 const IndexLayout *index, const char *reason)
+{
+	char	   *ddl = inbox_sql(setup->quoted_name,
+								index_ddl(table, index, "CONCURRENTLY "));
+
+	ereport(NOTICE,
+			(errmsg("index \"%s\" of table \"%s.%s\" is missing",
+					index->name, setup->name, table->name),
+			 errdetail("%s", reason),
+			 errhint("Run: %s;", ddl)));
+}
+
+/*
+ * A missing index is built at once where the table is small.  On a big one
+ * that would block its writers for long, and all works without, only slower.
+ */
+static void
+complete_index(Setup *setup, const TableLayout *table,
+			   const IndexLayout *index, Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	bool		found = has_index(rel, index);
+	bool		small = found || is_small(rel);
+
+	table_close(rel, NoLock);
+	if (found)
+		return;
+
+	setup->changed = true;
+	if (OidIsValid(get_relname_relid(index->name, setup->schema)))
+		advise_index(setup, table, index,
+					 "A relation of that name exists and is no valid index for it; drop it first.");
+	else if (!small)
+		advise_index(setup, table, index,
+					 "It was not built now because the table is big.");
+	else
+	{
+		run_ddl(setup, index_ddl(table, index, ""));
+		did(setup, "index", index->name);
+	}
+}
+
+static void
+complete_table(Setup *setup, const TableLayout *table, Oid relid)
+{
+	find_or_create_sequences(setup, table, true);
+	complete_columns(setup, table, relid);
+	complete_index(setup, table, &table->primary_key, relid);
+	for (int i = 0; i < table->index_count; i++)
+		complete_index(setup, table, &table->indexes[i], relid);
+}
+
+/*
+ * Only one session at a time may set up inboxes of a database.  What makes
+ * them all meet is the extension itself.
+ */
+static void
+lock_setup(void)
+{
+	LockDatabaseObject(ExtensionRelationId,
+					   get_extension_oid("seqinbox", true), 0,
+					   ShareUpdateExclusiveLock);
+}
+
+PG_FUNCTION_INFO_V1(seqinbox_create_inbox);
+Datum
+seqinbox_create_inbox(PG_FUNCTION_ARGS)
+{
+	Setup		setup;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be null", "inbox_schema"),
+				 errhint("Name a schema; search_path has none that exists.")));
+	memset(&setup, 0, sizeof(setup));
+	setup.name = pstrdup(NameStr(*PG_GETARG_NAME(0)));
+	setup.quoted_name = pstrdup(quote_identifier(setup.name));
+
+	if (IsReservedName(setup.name))
+		ereport(ERROR,
+				(errcode(ERRCODE_RESERVED_NAME),
+				 errmsg("schema \"%s\" cannot be an inbox", setup.name),
+				 errdetail("The prefix \"pg_\" is reserved for system schemas.")));
+
+	lock_setup();
+	SPI_connect();
+
+	find_or_create_schema(&setup);
+	for (int i = 0; i < inbox_layout_count; i++)
+	{
+		Oid			relid = find_relation(&setup, inbox_layout[i].name, false);
+
+		if (OidIsValid(relid))
+			check_columns(&setup, &inbox_layout[i], relid);
+	}
+	for (int i = 0; i < inbox_layout_count; i++)
+	{
+		Oid			relid = find_relation(&setup, inbox_layout[i].name, false);
+
+		if (OidIsValid(relid))
+			complete_table(&setup, &inbox_layout[i], relid);
+		else
+			create_table(&setup, &inbox_layout[i]);
+	}
+	if (!setup.changed)
+		ereport(NOTICE,
+				(errmsg("inbox \"%s\" is complete", setup.name)));
+
+	windows_make_ahead(setup.schema);
+	SPI_finish();
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,330 @@
+/*-------------------------------------------------------------------------
+ *
+ * inbox.c
+ *	  Finds the inbox that a call uses and keeps the plans of its statements.
+ *
+ * An inbox is a schema, known by its OID.  Plans are saved per backend, under
+ * the schema and the statement, and live in CacheMemoryContext.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "lib/stringinfo.h"
+#include "nodes/parsenodes.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "inbox.h"
+
+#define INBOX_MARK "$inbox"
+#define MAX_SEARCH_PATH 64
+
+typedef struct PlanKey
+{
+	Oid			inbox;
+	const Statement *statement;
+} PlanKey;
+
+typedef struct PlanEntry
+{
+	PlanKey		key;
+	NameData	schema;			/* the name that is written in the plan */
+	SPIPlanPtr	plan;
+} PlanEntry;
+
+static HTAB *plans = NULL;
+
+/* set by the invalidation callback, which may do no more than that */
+static bool schemas_changed = false;
+
+/*
+ * Plans that are no longer wanted.  A trigger can call us while one of our
+ * plans runs, so they are freed when none runs.
+ */
+static List *retired = NIL;
+static int	running = 0;
+
+static void
+mark_schemas_changed(Datum arg pg_attribute_unused(),
+					 int cacheid pg_attribute_unused(),
+					 uint32 hashvalue pg_attribute_unused())
+{
+	schemas_changed = true;
+}
+
+void
+inbox_init(void)
+{
+	HASHCTL		ctl;
+
+	memset(&ctl, 0, sizeof(ctl));
+	ctl.keysize = sizeof(PlanKey);
+	ctl.entrysize = sizeof(PlanEntry);
+	ctl.hcxt = CacheMemoryContext;
+	plans = hash_create("seqinbox plans", 64, &ctl,
+						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	CacheRegisterSyscacheCallback(NAMESPACEOID, mark_schemas_changed,
+								  (Datum) 0);
+}
+
+static bool
+holds_claim_table(Oid schema)
+{
+	Oid			relid = get_relname_relid(CLAIM_TABLE, schema);
+	char		relkind;
+
+	if (!OidIsValid(relid))
+		return false;
+	relkind = get_rel_relkind(relid);
+	return relkind == RELKIND_RELATION || relkind == RELKIND_PARTITIONED_TABLE;
+}
+
+/*
+ * The first schema of the search path that holds the claim table.  The
+ * session's temporary schema is never one: fetch_search_path_array() leaves
+ * it out, even where the path names it.
+ */
+Oid
+inbox_in_use(void)
+{
+	Oid			few[MAX_SEARCH_PATH];
+	Oid		   *path = few;
+	int			length;
+
+	length = fetch_search_path_array(few, MAX_SEARCH_PATH);
+	if (length > MAX_SEARCH_PATH)
+	{
+		path = palloc(length * sizeof(Oid));
+		length = fetch_search_path_array(path, length);
+	}
+
+	for (int i = 0; i < length; i++)
+	{
+		if (holds_claim_table(path[i]))
+			return path[i];
+	}
+
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("there is no inbox in the search path"),
+			 errdetail("No schema of search_path \"%s\" that you may use holds a table \"%s\".",
+					   namespace_search_path, CLAIM_TABLE),
+			 errhint("Run seqinbox_create_inbox() to create an inbox, or set search_path to the schema of one.")));
+	return InvalidOid;			/* keep compiler quiet */
+}
+
+/*
+ * Writes the schema into a statement's text.
+ */
+char *
+inbox_sql(const char *quoted_schema, const char *text)
+{
+	StringInfoData sql;
+	const char *mark;
+
+	initStringInfo(&sql);
+	while ((mark = strstr(text, INBOX_MARK)) != NULL)
+	{
+		appendBinaryStringInfo(&sql, text, mark - text);
+		appendStringInfoString(&sql, quoted_schema);
+		text = mark + strlen(INBOX_MARK);
+	}
+	appendStringInfoString(&sql, text);
+	return sql.data;
+}
+
+static void
+free_retired(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, retired)
+		SPI_freeplan((SPIPlanPtr) lfirst(lc));
+	list_free(retired);
+	retired = NIL;
+}
+
+static void
+retire(SPIPlanPtr plan)
+{
+	MemoryContext old = MemoryContextSwitchTo(CacheMemoryContext);
+
+	retired = lappend(retired, plan);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Drops the plans of schemas that were renamed or dropped.  The text of such
+ * a plan names another schema, or none.
+ */
+static void
+forget_changed_schemas(void)
+{
+	HASH_SEQ_STATUS scan;
+	PlanEntry  *entry;
+
+	schemas_changed = false;
+	hash_seq_init(&scan, plans);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		char	   *name = get_namespace_name(entry->key.inbox);
+
+		if (name == NULL || strcmp(name, NameStr(entry->schema)) != 0)
+		{
+			retire(entry->plan);
+			hash_search(plans, &entry->key, HASH_REMOVE, NULL);
+		}
+		if (name != NULL)
+			pfree(name);
+	}
+}
+
+/*
+ * A plan outlives the moment at which a table was small, and a sequential
+ * scan chosen then would be slow later.  So the plan is made once, for any
+ * parameters, with sequential scans discouraged.
+ */
+static void
+plan_for_big_tables(SPIPlanPtr plan)
+{
+	int			level = NewGUCNestLevel();
+	CachedPlan *cached;
+
+	(void) set_config_option("enable_seqscan", "off",
+							 PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	cached = SPI_plan_get_cached_plan(plan);
+	if (cached != NULL)
+		ReleaseCachedPlan_compat(cached);
+	AtEOXact_GUC(true, level);
+}
+
+static SPIPlanPtr
+prepare(const char *schema, const Statement *statement)
+{
+	char	   *sql = inbox_sql(quote_identifier(schema), statement->text);
+	SPIPlanPtr	plan;
+
+	plan = SPI_prepare_cursor(sql, statement->nargs,
+							  unconstify(Statement *, statement)->argtypes,
+							  CURSOR_OPT_GENERIC_PLAN);
+	if (plan == NULL)
+		elog(ERROR, "could not prepare \"%s\": %s",
+			 sql, SPI_result_code_string(SPI_result));
+	if (SPI_keepplan(plan) != 0)
+		elog(ERROR, "could not keep the plan of \"%s\"", sql);
+
+	PG_TRY();
+	{
+		plan_for_big_tables(plan);
+	}
+	PG_CATCH();
+	{
+		SPI_freeplan(plan);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return plan;
+}
+
+static SPIPlanPtr
+saved_plan(Oid inbox, const Statement *statement)
+{
+	PlanKey		key;
+	PlanEntry  *entry;
+	SPIPlanPtr	plan;
+	SPIPlanPtr	stale = NULL;
+	char	   *schema;
+
+	if (schemas_changed)
+		forget_changed_schemas();
+	if (retired != NIL && running == 0)
+		free_retired();
+
+	memset(&key, 0, sizeof(key));
+	key.inbox = inbox;
+	key.statement = statement;
+
+	entry = hash_search(plans, &key, HASH_FIND, NULL);
+	if (entry != NULL)
+	{
+		if (SPI_plan_is_valid(entry->plan))
+			return entry->plan;
+		stale = entry->plan;
+	}
+
+	schema = get_namespace_name(inbox);
+	if (schema == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_SCHEMA),
+				 errmsg("the schema of the inbox was dropped")));
+
+	/* publish the plan only when nothing can fail any more */
+	plan = prepare(schema, statement);
+	entry = hash_search(plans, &key, HASH_ENTER, NULL);
+	namestrcpy(&entry->schema, schema);
+	entry->plan = plan;
+	if (stale != NULL)
+		retire(stale);
+	return plan;
+}
+
+static int
+run_plan(SPIPlanPtr plan, Datum *values, const char *nulls)
+{
+	int			result;
+
+	running++;
+	PG_TRY();
+	{
+		result = SPI_execute_plan(plan, values, nulls, false, 0);
+	}
+	PG_FINALLY();
+	{
+		running--;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
+ * Runs a statement and returns the number of rows that it returned or wrote.
+ * Its rows are in SPI_tuptable.
+ *
+ * Never read-only: a statement has to see what the ones before it wrote, and
+ * in READ COMMITTED what others have committed since.
+ */
+uint64
+statement_run(Oid inbox, const Statement *statement,
+			  Datum *values, const char *nulls)
+{
+	int			result = run_plan(saved_plan(inbox, statement), values, nulls);
+
+	if (result < 0)
+		elog(ERROR, "could not run \"%s\": %s",
+			 statement->text, SPI_result_code_string(result));
+	return SPI_processed;
+}
+
+/*
+ * A column, counted from 1, of the first row of the statement that ran last.
+ * False when it is null.
+ */
+bool
+statement_get(int column, Datum *value)
+{
+	bool		isnull;
+
+	*value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+						   column, &isnull);
+	return !isnull;
+}

@@ -1,0 +1,208 @@
+/*-------------------------------------------------------------------------
+ *
+ * instance.c
+ *	  Finds, creates and holds sequence instances.
+ *
+ * An instance is the first thing that a transaction locks; claims and
+ * messages come after it.  Deliveries hold it FOR KEY SHARE, so that they do
+ * not wait for each other; whoever must be alone takes it FOR UPDATE.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+#include "args.h"
+#include "instance.h"
+#include "message.h"
+#include "sql.h"
+
+static const Statement find_and_hold = {
+	"SELECT i.id FROM $inbox.sequence_instance i"
+	" WHERE i.name" EQ "$1 AND i.context_id" EQ "$2"
+	" FOR KEY SHARE",
+	2, {TEXTOID, TEXTOID}
+};
+
+static const Statement create = {
+	"INSERT INTO $inbox.sequence_instance"
+	" (name, context_id, state, created_at, retain_until,"
+	" created_in_recording_mode)"
+	" VALUES ($1, $2, '" INSTANCE_OPEN "', $3, $4, false)"
+	" ON CONFLICT (name, context_id) DO NOTHING"
+	" RETURNING id",
+	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+};
+
+static const Statement hold = {
+	"SELECT i.id FROM $inbox.sequence_instance i"
+	" WHERE i.id" EQ "$1"
+	" FOR KEY SHARE",
+	1, {INT8OID}
+};
+
+static const Statement hold_unless_locked = {
+	"SELECT i.id FROM $inbox.sequence_instance i"
+	" WHERE i.id" EQ "$1"
+	" FOR KEY SHARE SKIP LOCKED",
+	1, {INT8OID}
+};
+
+static const Statement find = {
+	"SELECT i.id FROM $inbox.sequence_instance i"
+	" WHERE i.id" EQ "$1",
+	1, {INT8OID}
+};
+
+/* an earlier moment stands, so that it is written only once per drain */
+static const Statement set_due = {
+	"UPDATE $inbox.sequence_instance i SET release_due_at = $2"
+	" WHERE i.id" EQ "$1"
+	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+static const Statement set_due_if_waiting = {
+	"UPDATE $inbox.sequence_instance i SET release_due_at = $2"
+	" WHERE i.id" EQ "$1"
+	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)"
+	" AND EXISTS (SELECT 1 FROM $inbox.sequenced_message m"
+	" WHERE m.sequence_instance_id" EQ "i.id"
+	" AND m.state" EQ "'" STATE_WAITING "')",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+static void
+unknown_instance(int64 id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NO_DATA_FOUND),
+			 errmsg("sequence instance %lld does not exist",
+					(long long) id)));
+}
+
+static int64
+returned_id(void)
+{
+	Datum		id;
+
+	if (!statement_get(1, &id))
+		elog(ERROR, "sequence instance has no id");
+	return DatumGetInt64(id);
+}
+
+/*
+ * The instance of a context, created when there is none, held FOR KEY SHARE.
+ *
+ * Each turn of the loop sees what others have committed since the one before:
+ * a row that stood in the way of the INSERT is found by the next SELECT, and
+ * one that was removed before the SELECT could lock it no longer stands in
+ * the way.  Under REPEATABLE READ such a conflict is a serialization failure,
+ * raised by the statement itself, so the loop never spins.
+ */
+int64
+instance_open(Oid inbox, const text *sequence_name, const text *context_id,
+			  const Interval *retention_period)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Datum		values[4];
+
+	values[0] = PointerGetDatum(sequence_name);
+	values[1] = PointerGetDatum(context_id);
+	values[2] = TimestampTzGetDatum(now);
+	values[3] = TimestampTzGetDatum(moment_after(now, retention_period));
+
+	for (;;)
+	{
+		if (statement_run(inbox, &find_and_hold, values, NULL) > 0)
+			return returned_id();
+		if (statement_run(inbox, &create, values, NULL) > 0)
+			return returned_id();
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+void
+instance_hold(Oid inbox, int64 id)
+{
+	Datum		values[1] = {Int64GetDatum(id)};
+
+	if (statement_run(inbox, &hold, values, NULL) == 0)
+		unknown_instance(id);
+}
+
+/*
+ * As instance_hold(), but false instead of waiting for whoever holds the
+ * instance FOR UPDATE.
+ */
+bool
+instance_try_hold(Oid inbox, int64 id)
+{
+	Datum		values[1] = {Int64GetDatum(id)};
+
+	if (statement_run(inbox, &hold_unless_locked, values, NULL) > 0)
+		return true;
+	if (statement_run(inbox, &find, values, NULL) == 0)
+		unknown_instance(id);
+	return false;
+}
+
+/*
+ * Runs a statement that writes a reference to an instance into a table.  The
+ * foreign key locks the instance FOR KEY SHARE, so holding it first would be
+ * work done twice; only its error is not yet ours.
+ */
+uint64
+instance_referring_run(Oid inbox, int64 id, const char *table,
+					   const Statement *statement,
+					   Datum *values, const char *nulls)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint64		rows = 0;
+
+	PG_TRY();
+	{
+		rows = statement_run(inbox, statement, values, nulls);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		if (geterrcode() != ERRCODE_FOREIGN_KEY_VIOLATION)
+			PG_RE_THROW();
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		if (error->table_name == NULL || strcmp(error->table_name, table) != 0)
+			ReThrowError(error);
+		unknown_instance(id);
+	}
+	PG_END_TRY();
+
+	return rows;
+}
+
+void
+instance_set_due(Oid inbox, int64 id, TimestampTz due_at)
+{
+	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(due_at)};
+
+	(void) statement_run(inbox, &set_due, values, NULL);
+}
+
+/*
+ * For whatever may have fulfilled a release condition.  A message that is
+ * being buffered by a transaction still in flight is not seen here; that
+ * transaction sets the moment itself.
+ */
+void
+instance_set_due_if_waiting(Oid inbox, int64 id, TimestampTz due_at)
+{
+	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(due_at)};
+
+	(void) statement_run(inbox, &set_due_if_waiting, values, NULL);
+}

@@ -1,0 +1,346 @@
+/*-------------------------------------------------------------------------
+ *
+ * message.c
+ *	  Reads and writes sequenced messages.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+#include "args.h"
+#include "compat.h"
+#include "instance.h"
+#include "message.h"
+#include "sql.h"
+
+/*
+ * History may hold several records of one key.  The one that counts is the
+ * one that says most about whether the message still has to be handled.
+ */
+static const Statement lookup = {
+	"SELECT m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at"
+	" FROM $inbox.sequenced_message m"
+	" WHERE m.message_type" EQ "$1 AND m.idempotence_id" EQ "$2"
+	" ORDER BY CASE WHEN m.state" EQ "'" STATE_PROCESSED "' THEN 0"
+	" WHEN m.state" EQ "'" STATE_WAITING "' THEN 1 ELSE 2 END,"
+	" m.created_at DESC, m.id DESC"
+	" LIMIT 1",
+	2, {TEXTOID, TEXTOID}
+};
+
+static const Statement get = {
+	"SELECT m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at,"
+	" m.message_type, m.idempotence_id"
+	" FROM $inbox.sequenced_message m"
+	" WHERE m.id" EQ "$1",
+	1, {INT8OID}
+};
+
+enum
+{
+	COLUMN_ID = 1,
+	COLUMN_STATE,
+	COLUMN_INSTANCE_ID,
+	COLUMN_ATTEMPTS,
+	COLUMN_CREATED_AT,
+	COLUMN_MESSAGE_TYPE,
+	COLUMN_IDEMPOTENCE_ID
+};
+
+/* parameters that insert and update share, in this order */
+enum
+{
+	PARAM_STATE,
+	PARAM_INSTANCE_ID,
+	PARAM_ATTEMPTS,
+	PARAM_ERROR,
+	PARAM_RETRY_AT,
+	PARAM_NOW,
+	PARAM_TOPIC,
+	PARAM_CLUSTER_NAME,
+	PARAM_UUID,
+	PARAM_TRACE_ID_HIGH,
+	PARAM_TRACE_ID,
+	PARAM_SPAN_ID,
+	PARAM_TRACE_ID_STRING,
+	PARAM_SAMPLED,
+	PARAMS,
+
+	/* only of insert */
+	PARAM_MESSAGE_TYPE = PARAMS,
+	PARAM_IDEMPOTENCE_ID,
+	INSERT_PARAMS,
+
+	/* only of update */
+	PARAM_ID = PARAMS,
+	UPDATE_PARAMS
+};
+
+#define PARAM_TYPES \
+	TEXTOID, INT8OID, INT4OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, \
+	TEXTOID, TEXTOID, UUIDOID, INT8OID, INT8OID, INT8OID, TEXTOID, BOOLOID
+
+/*
+ * Topic and cluster name are NOT NULL, but not every message comes from a
+ * broker that has them.
+ */
+static const Statement insert = {
+	"INSERT INTO $inbox.sequenced_message"
+	" (state, sequence_instance_id, attempts, last_error, retry_at,"
+	" created_at, topic, cluster_name, sequenced_message_id, trace_id_high,"
+	" trace_id, span_id, trace_id_string, sampled, message_type,"
+	" idempotence_id)"
+	" VALUES ($1, $2, $3, $4, $5,"
+	" $6, COALESCE($7, ''), COALESCE($8, ''),"
+	" COALESCE($9, pg_catalog.gen_random_uuid()), $10,"
+	" $11, $12, $13, $14, $15,"
+	" $16)"
+	" RETURNING id",
+	INSERT_PARAMS, {PARAM_TYPES, TEXTOID, TEXTOID}
+};
+
+/* a processed message stays processed */
+static const Statement update = {
+	"UPDATE $inbox.sequenced_message m SET state = $1,"
+	" sequence_instance_id = $2, attempts = m.attempts" PLUS "$3,"
+	" last_error = COALESCE($4, m.last_error), retry_at = $5,"
+	" pending_action = NULL, state_changed_at = $6,"
+	" topic = COALESCE($7, m.topic),"
+	" cluster_name = COALESCE($8, m.cluster_name),"
+	" sequenced_message_id = COALESCE($9, m.sequenced_message_id),"
+	" trace_id_high = COALESCE($10, m.trace_id_high),"
+	" trace_id = COALESCE($11, m.trace_id),"
+	" span_id = COALESCE($12, m.span_id),"
+	" trace_id_string = COALESCE($13, m.trace_id_string),"
+	" sampled = COALESCE($14, m.sampled)"
+	" WHERE m.id" EQ "$15"
+	" AND (m.state" NE "'" STATE_PROCESSED "' OR $1" EQ "'" STATE_PROCESSED "')",
+	UPDATE_PARAMS, {PARAM_TYPES, INT8OID}
+};
+
+static const Statement set_failed = {
+	"UPDATE $inbox.sequenced_message m SET state = '" STATE_FAILED "',"
+	" attempts = m.attempts" PLUS "1,"
+	" last_error = $2, retry_at = $3,"
+	" pending_action = NULL, state_changed_at = $4"
+	" WHERE m.id" EQ "$1 AND m.state" NE "'" STATE_PROCESSED "'",
+	4, {INT8OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+};
+
+/*
+ * Reads a message from the arguments of a function: type and idempotence ID
+ * are the first two, the rest begins with the value.
+ */
+void
+message_from_args(FunctionCallInfo fcinfo, int first_payload_arg,
+				  Message *message)
+{
+	int			n = first_payload_arg;
+
+	message->key.message_type = arg_name(fcinfo, 0, "message_type",
+										 MAX_TYPE_LENGTH);
+	message->key.idempotence_id = arg_name(fcinfo, 1, "idempotence_id",
+										   MAX_ID_LENGTH);
+	message->payload.value = ARG_BYTEA(n);
+	message->payload.key = ARG_BYTEA(n + 1);
+	message->payload.header_names = ARG_ARRAY(n + 2);
+	message->payload.header_values = ARG_ARRAY(n + 3);
+	payload_count_headers(&message->payload);
+	message->topic = ARG_TEXT(n + 4);
+	message->cluster_name = ARG_TEXT(n + 5);
+	message->uuid = ARG_UUID(n + 6);
+	traceparent_parse(ARG_TEXT(n + 7), &message->trace);
+}
+
+const char *
+state_from_arg(FunctionCallInfo fcinfo, int n)
+{
+	static const char *const states[] = {
+		STATE_WAITING, STATE_PROCESSED, STATE_FAILED
+	};
+	char	   *state = text_to_cstring(arg_name(fcinfo, n, "state",
+												 MAX_TYPE_LENGTH));
+
+	for (size_t i = 0; i < lengthof(states); i++)
+	{
+		if (strcmp(state, states[i]) == 0)
+			return states[i];
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unknown state \"%s\"", state),
+			 errhint("The states are %s, %s and %s.",
+					 STATE_WAITING, STATE_PROCESSED, STATE_FAILED)));
+	return NULL;				/* keep compiler quiet */
+}
+
+static void
+read_record(Record *record)
+{
+	Datum		value;
+
+	memset(record, 0, sizeof(*record));
+	if (statement_get(COLUMN_ID, &value))
+		record->id = DatumGetInt64(value);
+	if (statement_get(COLUMN_STATE, &value))
+		record->state = TextDatumGetCString(value);
+	if (statement_get(COLUMN_INSTANCE_ID, &value))
+		record->instance_id = DatumGetInt64(value);
+	if (statement_get(COLUMN_ATTEMPTS, &value))
+		record->attempts = DatumGetInt32(value);
+	if (statement_get(COLUMN_CREATED_AT, &value))
+		record->created_at = DatumGetTimestampTz(value);
+}
+
+/*
+ * The record that counts for a key, however many history left.
+ */
+bool
+message_lookup(Oid inbox, const ClaimKey *key, Record *record)
+{
+	Datum		values[2];
+
+	values[0] = PointerGetDatum(key->message_type);
+	values[1] = PointerGetDatum(key->idempotence_id);
+	if (statement_run(inbox, &lookup, values, NULL) == 0)
+		return false;
+	read_record(record);
+	return true;
+}
+
+bool
+message_get(Oid inbox, int64 id, Record *record, ClaimKey *key)
+{
+	Datum		values[1] = {Int64GetDatum(id)};
+	Datum		value;
+
+	if (statement_run(inbox, &get, values, NULL) == 0)
+		return false;
+	read_record(record);
+	if (statement_get(COLUMN_MESSAGE_TYPE, &value))
+		key->message_type = DatumGetTextPCopy(value);
+	if (statement_get(COLUMN_IDEMPOTENCE_ID, &value))
+		key->idempotence_id = DatumGetTextPCopy(value);
+	return true;
+}
+
+void
+message_refuse_state(const Record *record)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("sequenced message %lld is %s",
+					(long long) record->id, record->state)));
+}
+
+static void
+set_param(Datum *values, char *nulls, int param, bool given, Datum value)
+{
+	values[param] = value;
+	nulls[param] = given ? ' ' : 'n';
+}
+
+static void
+set_text_param(Datum *values, char *nulls, int param, const text *value)
+{
+	set_param(values, nulls, param, value != NULL, PointerGetDatum(value));
+}
+
+static void
+set_trace_params(Datum *values, char *nulls, const TraceContext *trace)
+{
+	bool		given = trace->present;
+
+	set_param(values, nulls, PARAM_TRACE_ID_HIGH, given,
+			  Int64GetDatum((int64) trace->trace_id_high));
+	set_param(values, nulls, PARAM_TRACE_ID, given,
+			  Int64GetDatum((int64) trace->trace_id));
+	set_param(values, nulls, PARAM_SPAN_ID, given,
+			  Int64GetDatum((int64) trace->span_id));
+	set_param(values, nulls, PARAM_SAMPLED, given,
+			  BoolGetDatum(trace->sampled));
+	set_text_param(values, nulls, PARAM_TRACE_ID_STRING,
+				   given ? trace_id_string(trace) : NULL);
+}
+
+static void
+set_params(Datum *values, char *nulls, int64 instance_id,
+		   const Message *message, const Verdict *verdict)
+{
+	bool		failed = strcmp(verdict->state, STATE_FAILED) == 0;
+
+	set_text_param(values, nulls, PARAM_STATE,
+				   cstring_to_text(verdict->state));
+	set_param(values, nulls, PARAM_INSTANCE_ID, true,
+			  Int64GetDatum(instance_id));
+	set_param(values, nulls, PARAM_ATTEMPTS, true,
+			  Int32GetDatum(failed ? 1 : 0));
+	set_text_param(values, nulls, PARAM_ERROR, verdict->error);
+	set_param(values, nulls, PARAM_RETRY_AT,
+			  !TIMESTAMP_IS_NOEND(verdict->retry_at),
+			  TimestampTzGetDatum(verdict->retry_at));
+	set_param(values, nulls, PARAM_NOW, true,
+			  TimestampTzGetDatum(GetCurrentTimestamp()));
+	set_text_param(values, nulls, PARAM_TOPIC, message->topic);
+	set_text_param(values, nulls, PARAM_CLUSTER_NAME, message->cluster_name);
+	set_param(values, nulls, PARAM_UUID, message->uuid != NULL,
+			  PointerGetDatum(message->uuid));
+	set_trace_params(values, nulls, &message->trace);
+}
+
+int64
+message_insert(Oid inbox, int64 instance_id, const Message *message,
+			   const Verdict *verdict)
+{
+	Datum		values[INSERT_PARAMS];
+	char		nulls[INSERT_PARAMS];
+	Datum		id;
+
+	set_params(values, nulls, instance_id, message, verdict);
+	set_text_param(values, nulls, PARAM_MESSAGE_TYPE,
+				   message->key.message_type);
+	set_text_param(values, nulls, PARAM_IDEMPOTENCE_ID,
+				   message->key.idempotence_id);
+	if (instance_referring_run(inbox, instance_id, "sequenced_message",
+							   &insert, values, nulls) == 0 ||
+		!statement_get(1, &id))
+		elog(ERROR, "sequenced message has no id");
+	return DatumGetInt64(id);
+}
+
+/*
+ * False when the message has been processed or removed since it was found.
+ */
+bool
+message_update(Oid inbox, int64 id, int64 instance_id,
+			   const Message *message, const Verdict *verdict)
+{
+	Datum		values[UPDATE_PARAMS];
+	char		nulls[UPDATE_PARAMS];
+
+	set_params(values, nulls, instance_id, message, verdict);
+	set_param(values, nulls, PARAM_ID, true, Int64GetDatum(id));
+	return instance_referring_run(inbox, instance_id, "sequenced_message",
+								  &update, values, nulls) > 0;
+}
+
+/*
+ * False when the message has been processed or removed since it was found.
+ */
+bool
+message_set_failed(Oid inbox, int64 id, const Verdict *verdict)
+{
+	Datum		values[4];
+	char		nulls[4];
+
+	set_param(values, nulls, 0, true, Int64GetDatum(id));
+	set_text_param(values, nulls, 1, verdict->error);
+	set_param(values, nulls, 2, !TIMESTAMP_IS_NOEND(verdict->retry_at),
+			  TimestampTzGetDatum(verdict->retry_at));
+	set_param(values, nulls, 3, true,
+			  TimestampTzGetDatum(GetCurrentTimestamp()));
+	return statement_run(inbox, &set_failed, values, nulls) > 0;
+}

@@ -1,0 +1,155 @@
+/*-------------------------------------------------------------------------
+ *
+ * payload.c
+ *	  Buffers key, value and headers of messages that have to wait.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+
+#include "payload.h"
+#include "sql.h"
+
+static const Statement buffer = {
+	"INSERT INTO $inbox.buffered_message"
+	" (sequence_instance_id, sequenced_message_id, message_key, message_value)"
+	" VALUES ($1, $2, $3, $4)"
+	" RETURNING id",
+	4, {INT8OID, INT8OID, BYTEAOID, BYTEAOID}
+};
+
+/* the IDs that the defaults give keep the headers' order */
+static const Statement buffer_headers = {
+	"INSERT INTO $inbox.message_header"
+	" (buffered_message_id, header_name, header_value)"
+	" SELECT $1, h.name, h.value"
+	" FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3))"
+	" WITH ORDINALITY AS h (name, value, place)"
+	" ORDER BY h.place",
+	3, {INT8OID, TEXTARRAYOID, BYTEAARRAYOID}
+};
+
+static const Statement drop_headers = {
+	"DELETE FROM $inbox.message_header h USING $inbox.buffered_message b"
+	" WHERE h.buffered_message_id" EQ "b.id"
+	" AND b.sequenced_message_id" EQ "$1",
+	1, {INT8OID}
+};
+
+static const Statement drop = {
+	"DELETE FROM $inbox.buffered_message b"
+	" WHERE b.sequenced_message_id" EQ "$1",
+	1, {INT8OID}
+};
+
+static const Statement find = {
+	"SELECT 1 FROM $inbox.buffered_message b"
+	" WHERE b.sequenced_message_id" EQ "$1"
+	" LIMIT 1",
+	1, {INT8OID}
+};
+
+static int
+array_length_1d(const ArrayType *array, const char *argument)
+{
+	if (array == NULL || ARR_NDIM(array) == 0)
+		return 0;
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must have one dimension", argument)));
+	return ARR_DIMS(array)[0];
+}
+
+/*
+ * Checks the header arrays against each other and counts the headers.
+ */
+void
+payload_count_headers(Payload *payload)
+{
+	int			names = array_length_1d(payload->header_names,
+										"header_names");
+	int			values = array_length_1d(payload->header_values,
+										 "header_values");
+
+	if (names != values)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("arguments \"header_names\" and \"header_values\" must have the same length"),
+				 errdetail("There are %d names and %d values.",
+						   names, values)));
+	if (names > 0 && array_contains_nulls(payload->header_names))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not contain nulls",
+						"header_names")));
+	payload->header_count = names;
+}
+
+/*
+ * Where a payload may be left out, a tombstone counts as given only by its
+ * key or headers.
+ */
+bool
+payload_is_given(const Payload *payload)
+{
+	return payload->value != NULL || payload->key != NULL ||
+		payload->header_count > 0;
+}
+
+static void
+insert_headers(Oid inbox, int64 buffered_id, const Payload *payload)
+{
+	Datum		values[3];
+
+	values[0] = Int64GetDatum(buffered_id);
+	values[1] = PointerGetDatum(payload->header_names);
+	values[2] = PointerGetDatum(payload->header_values);
+	(void) statement_run(inbox, &buffer_headers, values, NULL);
+}
+
+/*
+ * Buffers the payload of a message that has none buffered.
+ */
+void
+payload_buffer(Oid inbox, int64 instance_id, int64 message_id,
+			   const Payload *payload)
+{
+	Datum		values[4];
+	char		nulls[4] = {' ', ' ', ' ', ' '};
+	Datum		buffered_id;
+
+	values[0] = Int64GetDatum(instance_id);
+	values[1] = Int64GetDatum(message_id);
+	values[2] = PointerGetDatum(payload->key);
+	values[3] = PointerGetDatum(payload->value);
+	if (payload->key == NULL)
+		nulls[2] = 'n';
+	if (payload->value == NULL)
+		nulls[3] = 'n';
+
+	if (statement_run(inbox, &buffer, values, nulls) == 0 ||
+		!statement_get(1, &buffered_id))
+		elog(ERROR, "buffered message has no id");
+	if (payload->header_count > 0)
+		insert_headers(inbox, DatumGetInt64(buffered_id), payload);
+}
+
+void
+payload_drop(Oid inbox, int64 message_id)
+{
+	Datum		values[1] = {Int64GetDatum(message_id)};
+
+	(void) statement_run(inbox, &drop_headers, values, NULL);
+	(void) statement_run(inbox, &drop, values, NULL);
+}
+
+bool
+payload_is_buffered(Oid inbox, int64 message_id)
+{
+	Datum		values[1] = {Int64GetDatum(message_id)};
+
+	return statement_run(inbox, &find, values, NULL) > 0;
+}

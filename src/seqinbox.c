@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * seqinbox.c
+ *	  Loads the module and defines its settings.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "utils/builtins.h"
+
+#include "compat.h"
+#include "idle.h"
+#include "inbox.h"
+#include "window.h"
+
+PG_MODULE_MAGIC;
+
+#define SECONDS_PER_WEEK (7 * 24 * 60 * 60)
+#define TEN_MINUTES_IN_MS (10 * 60 * 1000)
+
+PGDLLEXPORT void _PG_init(void);
+
+void
+_PG_init(void)
+{
+	DefineCustomIntVariable("seqinbox.idempotence_retention",
+							"How long a claim without sequencing answers duplicates at the least.",
+							NULL,
+							&idempotence_retention,
+							SECONDS_PER_WEEK,
+							1,
+							INT_MAX,
+							PGC_USERSET,
+							GUC_UNIT_S,
+							NULL,
+							NULL,
+							NULL);
+
+	DefineCustomIntVariable("seqinbox.idle_timeout",
+							"How long a transaction that holds a claim may be idle.",
+							"Zero turns this off.",
+							&idle_timeout,
+							TEN_MINUTES_IN_MS,
+							0,
+							INT_MAX,
+							PGC_USERSET,
+							GUC_UNIT_MS,
+							NULL,
+							NULL,
+							NULL);
+
+	MarkGUCPrefixReserved_compat("seqinbox");
+	inbox_init();
+}
+
+PG_FUNCTION_INFO_V1(seqinbox_version);
+Datum
+seqinbox_version(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_TEXT_P(cstring_to_text(SEQINBOX_VERSION));
+}
