@@ -135,3 +135,177 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION seqinbox_record_failure(text, text, text, text, bytea,
     bytea, text[], bytea[], text, text, uuid, text, interval) IS
 'record that a message failed on its first delivery';
+
+-- Declarations
+
+CREATE FUNCTION seqinbox_declare(declaration jsonb)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_declare'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_declare(jsonb) IS
+'declare sequences, replacing those of the same names';
+
+CREATE FUNCTION seqinbox_diagram(
+    sequence_name text,
+    context_id text DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'seqinbox_diagram'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_diagram(text, text) IS
+'a sequence as a Mermaid flowchart, with the state of one of its instances';
+
+-- Deliveries
+
+CREATE FUNCTION seqinbox_receive(
+    message_type text,
+    idempotence_id text,
+    context_id text,
+    message_value bytea,
+    message_key bytea DEFAULT NULL,
+    header_names text[] DEFAULT NULL,
+    header_values bytea[] DEFAULT NULL,
+    topic text DEFAULT NULL,
+    cluster_name text DEFAULT NULL,
+    message_uuid uuid DEFAULT NULL,
+    traceparent text DEFAULT NULL,
+    OUT process boolean,
+    OUT outcome text,
+    OUT id bigint,
+    OUT sequence_instance_id bigint,
+    OUT attempts int,
+    OUT release_due boolean)
+RETURNS record
+AS 'MODULE_PATHNAME', 'seqinbox_receive'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_receive(text, text, text, bytea, bytea, text[],
+    bytea[], text, text, uuid, text) IS
+'take in a delivery: claim, look-up, decision and record in one call';
+
+CREATE FUNCTION seqinbox_receive_batch(
+    message_types text[],
+    idempotence_ids text[],
+    context_ids text[],
+    message_values bytea[],
+    message_keys bytea[] DEFAULT NULL,
+    header_counts int[] DEFAULT NULL,
+    header_names text[] DEFAULT NULL,
+    header_values bytea[] DEFAULT NULL,
+    topics text[] DEFAULT NULL,
+    cluster_names text[] DEFAULT NULL,
+    message_uuids uuid[] DEFAULT NULL,
+    traceparents text[] DEFAULT NULL,
+    OUT ordinal int,
+    OUT process boolean,
+    OUT outcome text,
+    OUT id bigint,
+    OUT sequence_instance_id bigint,
+    OUT attempts int,
+    OUT release_due boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'seqinbox_receive_batch'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_receive_batch(text[], text[], text[], bytea[],
+    bytea[], int[], text[], bytea[], text[], text[], uuid[], text[]) IS
+'take in several deliveries in one call';
+
+CREATE FUNCTION seqinbox_next(
+    sequence_instance_id bigint DEFAULT NULL,
+    OUT id bigint,
+    OUT sequence_instance_id bigint,
+    OUT message_type text,
+    OUT idempotence_id text,
+    OUT context_id text,
+    OUT message_value bytea,
+    OUT message_key bytea,
+    OUT header_names text[],
+    OUT header_values bytea[],
+    OUT topic text,
+    OUT cluster_name text,
+    OUT message_uuid uuid,
+    OUT traceparent text,
+    OUT attempts int,
+    OUT received_at timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'seqinbox_next'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 1;
+
+COMMENT ON FUNCTION seqinbox_next(bigint) IS
+'the next message to handle, of one instance or of any that is due';
+
+CREATE FUNCTION seqinbox_is_releasable(
+    message_type text,
+    sequence_instance_id bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'seqinbox_is_releasable'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_is_releasable(text, bigint) IS
+'does the release condition of a message type hold in an instance now';
+
+-- Operator actions
+
+CREATE FUNCTION seqinbox_consume(id bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_consume'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_consume(bigint) IS
+'release a waiting message regardless of its condition';
+
+CREATE FUNCTION seqinbox_expire(id bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_expire'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_expire(bigint) IS
+'count a message as processed without its handler';
+
+CREATE FUNCTION seqinbox_retry(id bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_retry'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_retry(bigint) IS
+'offer a failed buffered message again';
+
+CREATE FUNCTION seqinbox_consume_all(sequence_instance_id bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_consume_all'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_consume_all(bigint) IS
+'release all waiting messages of an instance regardless of their conditions';
+
+CREATE FUNCTION seqinbox_close(sequence_instance_id bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_close'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_close(bigint) IS
+'close an instance; messages not yet processed become dead letters';
+
+-- Seeing what happens
+
+CREATE FUNCTION seqinbox_waiting(
+    OUT id bigint,
+    OUT sequence_instance_id bigint,
+    OUT sequence_name text,
+    OUT context_id text,
+    OUT message_type text,
+    OUT idempotence_id text,
+    OUT waiting_since timestamptz,
+    OUT age interval,
+    OUT waits_for text,
+    OUT predecessor text,
+    OUT predecessor_state text,
+    OUT predecessor_error text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'seqinbox_waiting'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_waiting() IS
+'what each waiting message waits for, a row for each predecessor it misses';

@@ -13,7 +13,7 @@
 #include "args.h"
 #include "compat.h"
 
-static void
+void
 null_argument(const char *argument)
 {
 	ereport(ERROR,
@@ -66,15 +66,12 @@ arg_id(FunctionCallInfo fcinfo, int n, const char *argument)
 /*
  * Compared as the server compares intervals: a month has 30 days.
  */
-bool
-interval_is_positive(const Interval *interval)
+static bool
+interval_before(const Interval *a, const Interval *b)
 {
-	Interval	zero;
-
-	memset(&zero, 0, sizeof(zero));
-	return DatumGetBool(DirectFunctionCall2(interval_gt,
-											IntervalPGetDatum(interval),
-											IntervalPGetDatum(&zero)));
+	return DatumGetBool(DirectFunctionCall2(interval_lt,
+											IntervalPGetDatum(a),
+											IntervalPGetDatum(b)));
 }
 
 TimestampTz
@@ -83,6 +80,32 @@ moment_after(TimestampTz moment, const Interval *interval)
 	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 												   TimestampTzGetDatum(moment),
 												   IntervalPGetDatum(interval)));
+}
+
+static void
+check_finite(TimestampTz moment, const char *argument)
+{
+	if (TIMESTAMP_NOT_FINITE(moment))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be finite", argument)));
+}
+
+/*
+ * A retention period is greater than zero and ends some day.
+ */
+void
+check_retention(const Interval *retention, const char *argument)
+{
+	Interval	zero;
+
+	memset(&zero, 0, sizeof(zero));
+	if (!interval_before(&zero, retention))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than zero",
+						argument)));
+	check_finite(moment_after(GetCurrentTimestamp(), retention), argument);
 }
 
 /*
@@ -99,18 +122,13 @@ arg_retry_at(const Interval *retry_after)
 		return DT_NOEND;
 
 	memset(&zero, 0, sizeof(zero));
-	if (DatumGetBool(DirectFunctionCall2(interval_lt,
-										 IntervalPGetDatum(retry_after),
-										 IntervalPGetDatum(&zero))))
+	if (interval_before(retry_after, &zero))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be negative",
 						"retry_after")));
 
 	retry_at = moment_after(GetCurrentTimestamp(), retry_after);
-	if (TIMESTAMP_NOT_FINITE(retry_at))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be finite", "retry_after")));
+	check_finite(retry_at, "retry_after");
 	return retry_at;
 }

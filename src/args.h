@@ -22,13 +22,14 @@
 #define ARG_UUID(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_UUID_P(n))
 #define ARG_INTERVAL(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_INTERVAL_P(n))
 
+extern void null_argument(const char *argument) pg_attribute_noreturn();
 extern void check_name(const text *value, const char *argument,
 					   int max_length);
 extern text *arg_name(FunctionCallInfo fcinfo, int n, const char *argument,
 					  int max_length);
 extern int64 arg_id(FunctionCallInfo fcinfo, int n, const char *argument);
 
-extern bool interval_is_positive(const Interval *interval);
+extern void check_retention(const Interval *retention, const char *argument);
 extern TimestampTz moment_after(TimestampTz moment, const Interval *interval);
 extern TimestampTz arg_retry_at(const Interval *retry_after);
 

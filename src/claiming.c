@@ -98,27 +98,9 @@ find_retention(Oid inbox, const text *sequence_name, const Interval *argument,
 	if (declared_retention(inbox, sequence_name, retention_period))
 		return;
 	if (argument == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("sequence \"%s\" is not declared",
-						text_to_cstring(sequence_name)),
-				 errhint("Declare it with seqinbox_declare(), or pass a retention_period.")));
+		undeclared_sequence(sequence_name,
+							"Declare it with seqinbox_declare(), or pass a retention_period.");
 	*retention_period = *argument;
-}
-
-static const Interval *
-retention_from_arg(FunctionCallInfo fcinfo, int n)
-{
-	const Interval *retention_period = ARG_INTERVAL(n);
-
-	if (retention_period == NULL)
-		return NULL;
-	if (!interval_is_positive(retention_period))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than zero",
-						"retention_period")));
-	return retention_period;
 }
 
 PG_FUNCTION_INFO_V1(seqinbox_open_instance);
@@ -128,20 +110,23 @@ seqinbox_open_instance(PG_FUNCTION_ARGS)
 	text	   *sequence_name = arg_name(fcinfo, 0, "sequence_name",
 										 MAX_TYPE_LENGTH);
 	text	   *context_id = arg_name(fcinfo, 1, "context_id", MAX_ID_LENGTH);
-	const Interval *argument = retention_from_arg(fcinfo, 2);
+	const Interval *argument = ARG_INTERVAL(2);
 	Interval	retention_period;
 	Oid			inbox = inbox_in_use();
-	int64		id;
+	Instance	instance;
 
-	if (strcmp(text_to_cstring(sequence_name), WINDOW_SEQUENCE) == 0)
+	if (argument != NULL)
+		check_retention(argument, "retention_period");
+	if (is_window_sequence(sequence_name))
 		ereport(ERROR,
 				(errcode(ERRCODE_RESERVED_NAME),
 				 errmsg("sequence name \"%s\" is reserved", WINDOW_SEQUENCE)));
 
 	SPI_connect();
 	find_retention(inbox, sequence_name, argument, &retention_period);
-	id = instance_open(inbox, sequence_name, context_id, &retention_period);
+	instance_open(inbox, sequence_name, context_id, &retention_period,
+				  false, &instance);
 	SPI_finish();
 
-	PG_RETURN_INT64(id);
+	PG_RETURN_INT64(instance.id);
 }

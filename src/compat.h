@@ -11,9 +11,12 @@
 #define SEQINBOX_COMPAT_H
 
 #include "access/genam.h"
+#include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
+#include "utils/tuplestore.h"
 
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
@@ -39,6 +42,36 @@
 #else
 #define index_beginscan_compat(heap, index, snapshot, nkeys) \
 	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+#if PG_VERSION_NUM >= 150000
+#define InitMaterializedSRF_compat(fcinfo) InitMaterializedSRF(fcinfo, 0)
+#else
+
+/*
+ * Prepares a function to return its rows in a tuplestore, as the server's own
+ * function does in later versions.
+ */
+static inline void
+InitMaterializedSRF_compat(FunctionCallInfo fcinfo)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old;
+	TupleDesc	tupdesc;
+
+	if (result == NULL || !IsA(result, ReturnSetInfo) ||
+		(result->allowedModes & SFRM_Materialize) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	old = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	result->returnMode = SFRM_Materialize;
+	result->setResult = tuplestore_begin_heap(true, false, work_mem);
+	result->setDesc = tupdesc;
+	MemoryContextSwitchTo(old);
+}
 #endif
 
 #endif							/* SEQINBOX_COMPAT_H */

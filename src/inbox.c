@@ -307,8 +307,13 @@ uint64
 statement_run(Oid inbox, const Statement *statement,
 			  Datum *values, const char *nulls)
 {
-	int			result = run_plan(saved_plan(inbox, statement), values, nulls);
+	int			result;
 
+	/* one call may run any number of statements */
+	if (SPI_tuptable != NULL)
+		SPI_freetuptable(SPI_tuptable);
+
+	result = run_plan(saved_plan(inbox, statement), values, nulls);
 	if (result < 0)
 		elog(ERROR, "could not run \"%s\": %s",
 			 statement->text, SPI_result_code_string(result));
@@ -317,14 +322,23 @@ statement_run(Oid inbox, const Statement *statement,
 
 /*
  * A column, counted from 1, of the first row of the statement that ran last.
- * False when it is null.
+ * False when it is null.  The value is gone when the next statement runs.
  */
 bool
 statement_get(int column, Datum *value)
 {
+	return statement_get_from(0, column, value);
+}
+
+/*
+ * The same of any row, counted from 0.
+ */
+bool
+statement_get_from(int row, int column, Datum *value)
+{
 	bool		isnull;
 
-	*value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+	*value = SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc,
 						   column, &isnull);
 	return !isnull;
 }

@@ -21,7 +21,8 @@
 #include "sql.h"
 
 static const Statement find_and_hold = {
-	"SELECT i.id FROM $inbox.sequence_instance i"
+	"SELECT i.id, i.state" EQ "'" INSTANCE_CLOSED "'"
+	" FROM $inbox.sequence_instance i"
 	" WHERE i.name" EQ "$1 AND i.context_id" EQ "$2"
 	" FOR KEY SHARE",
 	2, {TEXTOID, TEXTOID}
@@ -31,10 +32,10 @@ static const Statement create = {
 	"INSERT INTO $inbox.sequence_instance"
 	" (name, context_id, state, created_at, retain_until,"
 	" created_in_recording_mode)"
-	" VALUES ($1, $2, '" INSTANCE_OPEN "', $3, $4, false)"
+	" VALUES ($1, $2, '" INSTANCE_OPEN "', $3, $4, $5)"
 	" ON CONFLICT (name, context_id) DO NOTHING"
-	" RETURNING id",
-	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+	" RETURNING id, false",
+	5, {TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID}
 };
 
 static const Statement hold = {
@@ -52,7 +53,8 @@ static const Statement hold_unless_locked = {
 };
 
 static const Statement find = {
-	"SELECT i.id FROM $inbox.sequence_instance i"
+	"SELECT i.id, i.state" EQ "'" INSTANCE_CLOSED "'"
+	" FROM $inbox.sequence_instance i"
 	" WHERE i.id" EQ "$1",
 	1, {INT8OID}
 };
@@ -65,18 +67,36 @@ static const Statement set_due = {
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 
-static const Statement set_due_if_waiting = {
-	"UPDATE $inbox.sequence_instance i SET release_due_at = $2"
-	" WHERE i.id" EQ "$1"
-	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)"
-	" AND EXISTS (SELECT 1 FROM $inbox.sequenced_message m"
+/*
+ * Is anything to be released, now or when its condition holds, and has every
+ * declared type been processed?  A sequence that is no longer declared lacks
+ * nothing.
+ */
+static const Statement look = {
+	"SELECT EXISTS (SELECT 1 FROM $inbox.sequenced_message m"
 	" WHERE m.sequence_instance_id" EQ "i.id"
-	" AND m.state" EQ "'" STATE_WAITING "')",
+	" AND " MESSAGE_TO_RELEASE("$2") "),"
+	" NOT EXISTS (SELECT 1 FROM $inbox.message_type_declaration t"
+	" WHERE t.sequence_name" EQ "i.name"
+	" AND (SELECT true FROM $inbox.sequenced_message m"
+	" WHERE m.sequence_instance_id" EQ "i.id"
+	" AND m.message_type" EQ "t.message_type"
+	" AND m.state" EQ "'" STATE_PROCESSED "'"
+	" LIMIT 1) IS NULL)"
+	" FROM $inbox.sequence_instance i"
+	" WHERE i.id" EQ "$1",
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 
-static void
-unknown_instance(int64 id)
+static const Statement close_open = {
+	"UPDATE $inbox.sequence_instance i"
+	" SET state = '" INSTANCE_CLOSED "', closed_at = $2"
+	" WHERE i.id" EQ "$1 AND i.state" EQ "'" INSTANCE_OPEN "'",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+void
+instance_unknown(int64 id)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NO_DATA_FOUND),
@@ -84,14 +104,18 @@ unknown_instance(int64 id)
 					(long long) id)));
 }
 
-static int64
-returned_id(void)
+/*
+ * Reads what find_and_hold, create and find return.
+ */
+static void
+read_instance(Instance *instance)
 {
-	Datum		id;
+	Datum		value;
 
-	if (!statement_get(1, &id))
+	if (!statement_get(1, &value))
 		elog(ERROR, "sequence instance has no id");
-	return DatumGetInt64(id);
+	instance->id = DatumGetInt64(value);
+	instance->closed = statement_get(2, &value) && DatumGetBool(value);
 }
 
 /*
@@ -103,26 +127,24 @@ returned_id(void)
  * the way.  Under REPEATABLE READ such a conflict is a serialization failure,
  * raised by the statement itself, so the loop never spins.
  */
-int64
+void
 instance_open(Oid inbox, const text *sequence_name, const text *context_id,
-			  const Interval *retention_period)
+			  const Interval *retention_period, bool recording,
+			  Instance *instance)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	Datum		values[4];
+	Datum		values[5];
 
 	values[0] = PointerGetDatum(sequence_name);
 	values[1] = PointerGetDatum(context_id);
 	values[2] = TimestampTzGetDatum(now);
 	values[3] = TimestampTzGetDatum(moment_after(now, retention_period));
+	values[4] = BoolGetDatum(recording);
 
-	for (;;)
-	{
-		if (statement_run(inbox, &find_and_hold, values, NULL) > 0)
-			return returned_id();
-		if (statement_run(inbox, &create, values, NULL) > 0)
-			return returned_id();
+	while (statement_run(inbox, &find_and_hold, values, NULL) == 0 &&
+		   statement_run(inbox, &create, values, NULL) == 0)
 		CHECK_FOR_INTERRUPTS();
-	}
+	read_instance(instance);
 }
 
 void
@@ -131,7 +153,7 @@ instance_hold(Oid inbox, int64 id)
 	Datum		values[1] = {Int64GetDatum(id)};
 
 	if (statement_run(inbox, &hold, values, NULL) == 0)
-		unknown_instance(id);
+		instance_unknown(id);
 }
 
 /*
@@ -146,7 +168,7 @@ instance_try_hold(Oid inbox, int64 id)
 	if (statement_run(inbox, &hold_unless_locked, values, NULL) > 0)
 		return true;
 	if (statement_run(inbox, &find, values, NULL) == 0)
-		unknown_instance(id);
+		instance_unknown(id);
 	return false;
 }
 
@@ -179,7 +201,7 @@ instance_referring_run(Oid inbox, int64 id, const char *table,
 		FlushErrorState();
 		if (error->table_name == NULL || strcmp(error->table_name, table) != 0)
 			ReThrowError(error);
-		unknown_instance(id);
+		instance_unknown(id);
 	}
 	PG_END_TRY();
 
@@ -194,15 +216,73 @@ instance_set_due(Oid inbox, int64 id, TimestampTz due_at)
 	(void) statement_run(inbox, &set_due, values, NULL);
 }
 
+bool
+instance_is_closed(Oid inbox, int64 id)
+{
+	Datum		values[1] = {Int64GetDatum(id)};
+	Instance	instance;
+
+	if (statement_run(inbox, &find, values, NULL) == 0)
+		instance_unknown(id);
+	read_instance(&instance);
+	return instance.closed;
+}
+
 /*
- * For whatever may have fulfilled a release condition.  A message that is
- * being buffered by a transaction still in flight is not seen here; that
- * transaction sets the moment itself.
+ * A message that is being buffered by a transaction still in flight is not
+ * seen here; that transaction makes the instance due itself.
+ */
+static void
+look_at(Oid inbox, int64 id, TimestampTz now, bool *waiting, bool *complete)
+{
+	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(now)};
+	Datum		value;
+
+	if (statement_run(inbox, &look, values, NULL) == 0)
+		instance_unknown(id);
+	*waiting = statement_get(1, &value) && DatumGetBool(value);
+	*complete = statement_get(2, &value) && DatumGetBool(value);
+}
+
+static void
+close_instance(Oid inbox, int64 id, TimestampTz now)
+{
+	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(now)};
+
+	(void) statement_run(inbox, &close_open, values, NULL);
+}
+
+/*
+ * Leaves an instance as its messages require: due, when some wait; closed,
+ * when none does and it is complete.  Returns whether some wait.
+ */
+bool
+instance_finish(Oid inbox, int64 id)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	bool		waiting;
+	bool		complete;
+
+	look_at(inbox, id, now, &waiting, &complete);
+	if (waiting)
+		instance_set_due(inbox, id, now);
+	else if (complete)
+		close_instance(inbox, id, now);
+	return waiting;
+}
+
+/*
+ * For whoever has drained the instance, and leaves what still waits to those
+ * that it waits for.
  */
 void
-instance_set_due_if_waiting(Oid inbox, int64 id, TimestampTz due_at)
+instance_close_if_complete(Oid inbox, int64 id)
 {
-	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(due_at)};
+	TimestampTz now = GetCurrentTimestamp();
+	bool		waiting;
+	bool		complete;
 
-	(void) statement_run(inbox, &set_due_if_waiting, values, NULL);
+	look_at(inbox, id, now, &waiting, &complete);
+	if (complete && !waiting)
+		close_instance(inbox, id, now);
 }

@@ -15,16 +15,26 @@
 #define INSTANCE_OPEN "OPEN"
 #define INSTANCE_CLOSED "CLOSED"
 
-extern int64 instance_open(Oid inbox, const text *sequence_name,
-						   const text *context_id,
-						   const Interval *retention_period);
+/* an instance as it is found when it is opened */
+typedef struct Instance
+{
+	int64		id;
+	bool		closed;
+} Instance;
+
+extern void instance_open(Oid inbox, const text *sequence_name,
+						  const text *context_id,
+						  const Interval *retention_period, bool recording,
+						  Instance *instance);
 extern void instance_hold(Oid inbox, int64 id);
 extern bool instance_try_hold(Oid inbox, int64 id);
 extern uint64 instance_referring_run(Oid inbox, int64 id, const char *table,
 									 const Statement *statement,
 									 Datum *values, const char *nulls);
+extern bool instance_is_closed(Oid inbox, int64 id);
 extern void instance_set_due(Oid inbox, int64 id, TimestampTz due_at);
-extern void instance_set_due_if_waiting(Oid inbox, int64 id,
-										TimestampTz due_at);
+extern bool instance_finish(Oid inbox, int64 id);
+extern void instance_close_if_complete(Oid inbox, int64 id);
+extern void instance_unknown(int64 id) pg_attribute_noreturn();
 
 #endif							/* SEQINBOX_INSTANCE_H */

@@ -71,7 +71,9 @@ static const IndexLayout sequence_instance_indexes[] = {
 	INDEX("sequence_instance_retain_until", "retain_until"),
 	INDEX("sequence_instance_remove_after", "remove_after"),
 	{"sequence_instance_release_due_at", {"release_due_at"}, false,
-	"release_due_at IS NOT NULL", {NULL}}
+	"release_due_at IS NOT NULL", {NULL}},
+	{"sequence_instance_pending_action", {"id"}, false,
+	"pending_action IS NOT NULL", {NULL}}
 };
 
 static const ColumnLayout sequenced_message_columns[] = {
@@ -92,16 +94,25 @@ static const ColumnLayout sequenced_message_columns[] = {
 	COLUMN("retry_at", TIMESTAMPTZ, NULL)
 };
 
+#define IS_UNPROCESSED \
+	"state" EQ "'" STATE_WAITING "' OR state" EQ "'" STATE_FAILED "'"
+
 /*
  * The index on idempotence_id is not unique: historical duplicates exist and
  * must not block anything.
  */
 static const IndexLayout sequenced_message_indexes[] = {
-	INDEX("sequenced_message_sequence_instance_id", "sequence_instance_id"),
+	{"sequenced_message_sequence_instance_id",
+		{"sequence_instance_id", "message_type"}, false, NULL,
+	{"sequence_instance_id"}},
 	INDEX("sequenced_message_idempotence_id", "idempotence_id"),
 	{"sequenced_message_unprocessed", {"message_type"}, false,
-		"state" EQ "'" STATE_WAITING "' OR state" EQ "'" STATE_FAILED "'",
-	{"state", "message_type"}}
+	IS_UNPROCESSED, {"state", "message_type"}},
+	{"sequenced_message_to_release",
+		{"sequence_instance_id", "message_type", "created_at", "id"}, false,
+	IS_UNPROCESSED, {NULL}},
+	{"sequenced_message_pending_action", {"sequence_instance_id"}, false,
+	"pending_action IS NOT NULL", {NULL}}
 };
 
 static const ColumnLayout claim_columns[] = {

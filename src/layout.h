@@ -8,7 +8,7 @@
 #ifndef SEQINBOX_LAYOUT_H
 #define SEQINBOX_LAYOUT_H
 
-#define MAX_INDEX_KEYS 2
+#define MAX_INDEX_KEYS 4
 
 typedef struct ColumnLayout
 {

@@ -15,6 +15,7 @@
 #include "instance.h"
 #include "message.h"
 #include "sql.h"
+#include "texts.h"
 
 /*
  * History may hold several records of one key.  The one that counts is the
@@ -37,6 +38,21 @@ static const Statement get = {
 	" FROM $inbox.sequenced_message m"
 	" WHERE m.id" EQ "$1",
 	1, {INT8OID}
+};
+
+/*
+ * One index probe for each type, however many messages the instance has: a
+ * sub-select with LIMIT stays a nested loop.
+ */
+static const Statement find_processed_types = {
+	"SELECT t.message_type"
+	" FROM pg_catalog.unnest($2) AS t (message_type)"
+	" CROSS JOIN LATERAL (SELECT 1 FROM $inbox.sequenced_message m"
+	" WHERE m.sequence_instance_id" EQ "$1"
+	" AND m.message_type" EQ "t.message_type"
+	" AND m.state" EQ "'" STATE_PROCESSED "'"
+	" LIMIT 1) AS processed",
+	2, {INT8OID, TEXTARRAYOID}
 };
 
 enum
@@ -130,6 +146,26 @@ static const Statement set_failed = {
 	4, {INT8OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
 };
 
+static const Statement set_consume = {
+	"UPDATE $inbox.sequenced_message m"
+	" SET pending_action = '" ACTION_CONSUME "'"
+	" WHERE m.id" EQ "$1 AND m.state" EQ "'" STATE_WAITING "'",
+	1, {INT8OID}
+};
+
+static const Statement set_retry = {
+	"UPDATE $inbox.sequenced_message m SET retry_at = $2"
+	" WHERE m.id" EQ "$1 AND m.state" EQ "'" STATE_FAILED "'",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+static const Statement expire = {
+	"UPDATE $inbox.sequenced_message m SET state = '" STATE_PROCESSED "',"
+	" state_changed_at = $2, pending_action = NULL, retry_at = NULL"
+	" WHERE m.id" EQ "$1 AND m.state" NE "'" STATE_PROCESSED "'",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
 /*
  * Reads a message from the arguments of a function: type and idempotence ID
  * are the first two, the rest begins with the value.
@@ -155,6 +191,12 @@ message_from_args(FunctionCallInfo fcinfo, int first_payload_arg,
 	traceparent_parse(ARG_TEXT(n + 7), &message->trace);
 }
 
+bool
+state_is(const char *state, const char *other)
+{
+	return strcmp(state, other) == 0;
+}
+
 const char *
 state_from_arg(FunctionCallInfo fcinfo, int n)
 {
@@ -166,7 +208,7 @@ state_from_arg(FunctionCallInfo fcinfo, int n)
 
 	for (size_t i = 0; i < lengthof(states); i++)
 	{
-		if (strcmp(state, states[i]) == 0)
+		if (state_is(state, states[i]))
 			return states[i];
 	}
 	ereport(ERROR,
@@ -211,20 +253,48 @@ message_lookup(Oid inbox, const ClaimKey *key, Record *record)
 	return true;
 }
 
-bool
+void
 message_get(Oid inbox, int64 id, Record *record, ClaimKey *key)
 {
 	Datum		values[1] = {Int64GetDatum(id)};
 	Datum		value;
 
 	if (statement_run(inbox, &get, values, NULL) == 0)
-		return false;
+		ereport(ERROR,
+				(errcode(ERRCODE_NO_DATA_FOUND),
+				 errmsg("sequenced message %lld does not exist",
+						(long long) id)));
 	read_record(record);
 	if (statement_get(COLUMN_MESSAGE_TYPE, &value))
 		key->message_type = DatumGetTextPCopy(value);
 	if (statement_get(COLUMN_IDEMPOTENCE_ID, &value))
 		key->idempotence_id = DatumGetTextPCopy(value);
-	return true;
+}
+
+/*
+ * Which of the given types have been processed in an instance.
+ */
+List *
+message_processed_types(Oid inbox, int64 instance_id,
+						const List *message_types)
+{
+	Datum		values[2];
+	uint64		rows;
+	List	   *processed = NIL;
+
+	if (message_types == NIL)
+		return NIL;
+	values[0] = Int64GetDatum(instance_id);
+	values[1] = PointerGetDatum(text_list_array(message_types));
+	rows = statement_run(inbox, &find_processed_types, values, NULL);
+	for (uint64 row = 0; row < rows; row++)
+	{
+		Datum		type;
+
+		if (statement_get_from((int) row, 1, &type))
+			processed = lappend(processed, DatumGetTextPCopy(type));
+	}
+	return processed;
 }
 
 void
@@ -234,6 +304,19 @@ message_refuse_state(const Record *record)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("sequenced message %lld is %s",
 					(long long) record->id, record->state)));
+}
+
+/*
+ * Says why a step was not possible that only some states allow.
+ */
+void
+message_refuse(Oid inbox, int64 id)
+{
+	Record		record;
+	ClaimKey	key;
+
+	message_get(inbox, id, &record, &key);
+	message_refuse_state(&record);
 }
 
 static void
@@ -270,7 +353,7 @@ static void
 set_params(Datum *values, char *nulls, int64 instance_id,
 		   const Message *message, const Verdict *verdict)
 {
-	bool		failed = strcmp(verdict->state, STATE_FAILED) == 0;
+	bool		failed = state_is(verdict->state, STATE_FAILED);
 
 	set_text_param(values, nulls, PARAM_STATE,
 				   cstring_to_text(verdict->state));
@@ -343,4 +426,46 @@ message_set_failed(Oid inbox, int64 id, const Verdict *verdict)
 	set_param(values, nulls, 3, true,
 			  TimestampTzGetDatum(GetCurrentTimestamp()));
 	return statement_run(inbox, &set_failed, values, nulls) > 0;
+}
+
+/*
+ * Marks a waiting message to be released regardless of its condition.
+ */
+bool
+message_set_consume(Oid inbox, int64 id)
+{
+	Datum		values[1] = {Int64GetDatum(id)};
+
+	return statement_run(inbox, &set_consume, values, NULL) > 0;
+}
+
+/*
+ * Sets when a failed message is offered again.
+ */
+bool
+message_set_retry(Oid inbox, int64 id, TimestampTz retry_at)
+{
+	Datum		values[2];
+	char		nulls[2];
+
+	set_param(values, nulls, 0, true, Int64GetDatum(id));
+	set_param(values, nulls, 1, !TIMESTAMP_IS_NOEND(retry_at),
+			  TimestampTzGetDatum(retry_at));
+	return statement_run(inbox, &set_retry, values, nulls) > 0;
+}
+
+/*
+ * Counts a message as processed without its handler.
+ */
+bool
+message_expire(Oid inbox, int64 id)
+{
+	Datum		values[2];
+
+	values[0] = Int64GetDatum(id);
+	values[1] = TimestampTzGetDatum(GetCurrentTimestamp());
+	if (statement_run(inbox, &expire, values, NULL) == 0)
+		return false;
+	payload_drop(inbox, id);
+	return true;
 }

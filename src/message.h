@@ -9,16 +9,30 @@
 #define SEQINBOX_MESSAGE_H
 
 #include "fmgr.h"
+#include "nodes/pg_list.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "claim.h"
 #include "payload.h"
+#include "sql.h"
 #include "traceparent.h"
 
 #define STATE_WAITING "WAITING"
 #define STATE_PROCESSED "PROCESSED"
 #define STATE_FAILED "FAILED"
+
+/* pending_action, which other programs may write too */
+#define ACTION_CONSUME "CONSUME"
+#define ACTION_EXPIRE "EXPIRE"
+
+/*
+ * SQL: message m is one to hand out, as soon as the condition of its type
+ * holds.  A failed one is when its time to be offered again has come.
+ */
+#define MESSAGE_TO_RELEASE(now) \
+	"(m.state" EQ "'" STATE_WAITING "' OR" \
+	" (m.state" EQ "'" STATE_FAILED "' AND m.retry_at" LE now "))"
 
 /* what a delivery brings; a null pointer is a NULL argument */
 typedef struct Message
@@ -51,16 +65,24 @@ typedef struct Verdict
 
 extern void message_from_args(FunctionCallInfo fcinfo, int first_payload_arg,
 							  Message *message);
+extern bool state_is(const char *state, const char *other);
 extern const char *state_from_arg(FunctionCallInfo fcinfo, int n);
 
 extern bool message_lookup(Oid inbox, const ClaimKey *key, Record *record);
-extern bool message_get(Oid inbox, int64 id, Record *record, ClaimKey *key);
-extern void message_refuse_state(const Record *record);
+extern void message_get(Oid inbox, int64 id, Record *record, ClaimKey *key);
+extern void message_refuse_state(const Record *record)
+			pg_attribute_noreturn();
+extern void message_refuse(Oid inbox, int64 id) pg_attribute_noreturn();
 
+extern List *message_processed_types(Oid inbox, int64 instance_id,
+									 const List *message_types);
 extern int64 message_insert(Oid inbox, int64 instance_id,
 							const Message *message, const Verdict *verdict);
 extern bool message_update(Oid inbox, int64 id, int64 instance_id,
 						   const Message *message, const Verdict *verdict);
+extern bool message_set_consume(Oid inbox, int64 id);
+extern bool message_set_retry(Oid inbox, int64 id, TimestampTz retry_at);
+extern bool message_expire(Oid inbox, int64 id);
 extern bool message_set_failed(Oid inbox, int64 id, const Verdict *verdict);
 
 #endif							/* SEQINBOX_MESSAGE_H */

@@ -44,6 +44,19 @@ static const Statement drop = {
 	1, {INT8OID}
 };
 
+/* without headers, both arrays are null */
+static const Statement fetch = {
+	"SELECT b.message_value, b.message_key,"
+	" (SELECT pg_catalog.array_agg(h.header_name ORDER BY h.id)"
+	" FROM $inbox.message_header h WHERE h.buffered_message_id" EQ "b.id),"
+	" (SELECT pg_catalog.array_agg(h.header_value ORDER BY h.id)"
+	" FROM $inbox.message_header h WHERE h.buffered_message_id" EQ "b.id)"
+	" FROM $inbox.buffered_message b"
+	" WHERE b.sequenced_message_id" EQ "$1"
+	" ORDER BY b.id DESC LIMIT 1",
+	1, {INT8OID}
+};
+
 static const Statement find = {
 	"SELECT 1 FROM $inbox.buffered_message b"
 	" WHERE b.sequenced_message_id" EQ "$1"
@@ -152,4 +165,42 @@ payload_is_buffered(Oid inbox, int64 message_id)
 	Datum		values[1] = {Int64GetDatum(message_id)};
 
 	return statement_run(inbox, &find, values, NULL) > 0;
+}
+
+/*
+ * Reads a payload into the current memory context.
+ */
+void
+payload_fetch(Oid inbox, int64 message_id, Payload *payload)
+{
+	Datum		values[1] = {Int64GetDatum(message_id)};
+	Datum		value;
+
+	memset(payload, 0, sizeof(*payload));
+	if (statement_run(inbox, &fetch, values, NULL) == 0)
+		return;
+	if (statement_get(1, &value))
+		payload->value = DatumGetByteaPCopy(value);
+	if (statement_get(2, &value))
+		payload->key = DatumGetByteaPCopy(value);
+	if (statement_get(3, &value))
+		payload->header_names = DatumGetArrayTypePCopy(value);
+	if (statement_get(4, &value))
+		payload->header_values = DatumGetArrayTypePCopy(value);
+	payload_count_headers(payload);
+}
+
+/*
+ * A message without a buffered payload cannot be handed out again.
+ */
+void
+payload_require(Oid inbox, int64 message_id)
+{
+	if (payload_is_buffered(inbox, message_id))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("sequenced message %lld cannot be offered again",
+					(long long) message_id),
+			 errdetail("Its payload is not buffered.")));
 }

@@ -23,12 +23,6 @@
 #include "message.h"
 #include "payload.h"
 
-static bool
-is_state(const char *state, const char *other)
-{
-	return strcmp(state, other) == 0;
-}
-
 /*
  * Writes the record of a message: a new one, or over the one that counts.
  *
@@ -45,8 +39,8 @@ record_message(Oid inbox, int64 instance_id, const Message *message,
 
 		if (!message_lookup(inbox, &message->key, &record))
 			return message_insert(inbox, instance_id, message, verdict);
-		if (is_state(record.state, STATE_PROCESSED) &&
-			!is_state(verdict->state, STATE_PROCESSED))
+		if (state_is(record.state, STATE_PROCESSED) &&
+			!state_is(verdict->state, STATE_PROCESSED))
 			message_refuse_state(&record);
 		if (message_update(inbox, record.id, instance_id, message, verdict))
 			return record.id;
@@ -62,13 +56,13 @@ static void
 update_payload(Oid inbox, int64 instance_id, int64 id,
 			   const Payload *payload, const char *state)
 {
-	if (is_state(state, STATE_WAITING) ||
-		(is_state(state, STATE_FAILED) && payload_is_given(payload)))
+	if (state_is(state, STATE_WAITING) ||
+		(state_is(state, STATE_FAILED) && payload_is_given(payload)))
 	{
 		payload_drop(inbox, id);
 		payload_buffer(inbox, instance_id, id, payload);
 	}
-	else if (is_state(state, STATE_PROCESSED))
+	else if (state_is(state, STATE_PROCESSED))
 		payload_drop(inbox, id);
 }
 
@@ -77,13 +71,12 @@ update_payload(Oid inbox, int64 instance_id, int64 id,
  * caller dies before it could.
  */
 static void
-update_due(Oid inbox, int64 instance_id, const Verdict *verdict)
+update_instance(Oid inbox, int64 instance_id, const Verdict *verdict)
 {
-	if (is_state(verdict->state, STATE_WAITING))
+	if (state_is(verdict->state, STATE_PROCESSED))
+		(void) instance_finish(inbox, instance_id);
+	else if (state_is(verdict->state, STATE_WAITING))
 		instance_set_due(inbox, instance_id, GetCurrentTimestamp());
-	else if (is_state(verdict->state, STATE_PROCESSED))
-		instance_set_due_if_waiting(inbox, instance_id,
-									GetCurrentTimestamp());
 	else if (!TIMESTAMP_IS_NOEND(verdict->retry_at))
 		instance_set_due(inbox, instance_id, verdict->retry_at);
 }
@@ -108,7 +101,7 @@ seqinbox_store(PG_FUNCTION_ARGS)
 	instance_hold(inbox, instance_id);
 	id = record_message(inbox, instance_id, &message, &verdict);
 	update_payload(inbox, instance_id, id, &message.payload, verdict.state);
-	update_due(inbox, instance_id, &verdict);
+	update_instance(inbox, instance_id, &verdict);
 	SPI_finish();
 
 	PG_RETURN_INT64(id);
@@ -166,32 +159,10 @@ seqinbox_lookup(PG_FUNCTION_ARGS)
 }
 
 static void
-unknown_message(int64 id)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NO_DATA_FOUND),
-			 errmsg("sequenced message %lld does not exist",
-					(long long) id)));
-}
-
-static void
-require_message(Oid inbox, int64 id, Record *record, ClaimKey *key)
-{
-	if (!message_get(inbox, id, record, key))
-		unknown_message(id);
-}
-
-static void
 require_payload_for_retry(Oid inbox, int64 id, const Verdict *verdict)
 {
-	if (TIMESTAMP_IS_NOEND(verdict->retry_at) ||
-		payload_is_buffered(inbox, id))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("sequenced message %lld cannot be offered again",
-					(long long) id),
-			 errdetail("Its payload is not buffered.")));
+	if (!TIMESTAMP_IS_NOEND(verdict->retry_at))
+		payload_require(inbox, id);
 }
 
 PG_FUNCTION_INFO_V1(seqinbox_fail_and_release);
@@ -211,16 +182,13 @@ seqinbox_fail_and_release(PG_FUNCTION_ARGS)
 	inbox = inbox_in_use();
 
 	SPI_connect();
-	require_message(inbox, id, &record, &key);
+	message_get(inbox, id, &record, &key);
 	instance_hold(inbox, record.instance_id);
 	released = claim_delete(inbox, &key);
 	if (!message_set_failed(inbox, id, &verdict))
-	{
-		require_message(inbox, id, &record, &key);
-		message_refuse_state(&record);
-	}
+		message_refuse(inbox, id);
 	require_payload_for_retry(inbox, id, &verdict);
-	update_due(inbox, record.instance_id, &verdict);
+	update_instance(inbox, record.instance_id, &verdict);
 	SPI_finish();
 
 	if (!released)
@@ -250,7 +218,7 @@ refuse_unless_failed(Oid inbox, const ClaimKey *key)
 	Record		record;
 
 	if (message_lookup(inbox, key, &record) &&
-		!is_state(record.state, STATE_FAILED))
+		!state_is(record.state, STATE_FAILED))
 		message_refuse_state(&record);
 }
 
@@ -267,7 +235,7 @@ seqinbox_record_failure(PG_FUNCTION_ARGS)
 	Verdict		verdict;
 	Declaration declaration;
 	Oid			inbox;
-	int64		instance_id;
+	Instance	instance;
 	int64		id;
 
 	message_from_args(fcinfo, 4, &message);
@@ -278,15 +246,16 @@ seqinbox_record_failure(PG_FUNCTION_ARGS)
 
 	SPI_connect();
 	declaration_of_type(inbox, message.key.message_type, &declaration);
-	instance_id = instance_open(inbox, declaration.sequence_name, context_id,
-								&declaration.retention_period);
-	if (!claim_take(inbox, &message.key, instance_id))
+	instance_open(inbox, declaration.sequence_name, context_id,
+				  &declaration.retention_period, declaration.recording,
+				  &instance);
+	if (!claim_take(inbox, &message.key, instance.id))
 		refuse_claimed(&message.key);
 	refuse_unless_failed(inbox, &message.key);
-	id = record_message(inbox, instance_id, &message, &verdict);
-	update_payload(inbox, instance_id, id, &message.payload, verdict.state);
+	id = record_message(inbox, instance.id, &message, &verdict);
+	update_payload(inbox, instance.id, id, &message.payload, verdict.state);
 	require_payload_for_retry(inbox, id, &verdict);
-	update_due(inbox, instance_id, &verdict);
+	update_instance(inbox, instance.id, &verdict);
 	(void) claim_delete(inbox, &message.key);
 	SPI_finish();
 

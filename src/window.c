@@ -25,6 +25,7 @@
 #include "utils/datetime.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "instance.h"
 #include "sql.h"
 #include "window.h"
@@ -51,6 +52,14 @@ static const Statement make = {
 	" ON CONFLICT (name, context_id) DO NOTHING",
 	3, {TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID}
 };
+
+bool
+is_window_sequence(const text *sequence_name)
+{
+	return VARSIZE_ANY_EXHDR(sequence_name) == strlen(WINDOW_SEQUENCE) &&
+		memcmp(VARDATA_ANY(sequence_name), WINDOW_SEQUENCE,
+			   strlen(WINDOW_SEQUENCE)) == 0;
+}
 
 static int64
 day_of(TimestampTz moment)

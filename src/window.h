@@ -16,6 +16,7 @@
 /* setting seqinbox.idempotence_retention, in seconds */
 extern int	idempotence_retention;
 
+extern bool is_window_sequence(const text *sequence_name);
 extern text *window_context(void);
 extern int64 window_find(Oid inbox, const text *context_id);
 extern int64 window_private(Oid inbox);
