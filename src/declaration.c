@@ -54,14 +54,16 @@ static const Statement find_types = {
  * what waits.
  */
 static const Statement find_types_to_release = {
-	"SELECT t.message_type, t.release_condition"
+	"SELECT d.message_type, d.release_condition FROM"
+	" (SELECT t.message_type" AS_DEFAULT " AS message_type,"
+	" t.release_condition"
 	" FROM $inbox.message_type_declaration t"
+	" WHERE t.sequence_name" EQ "$1) AS d"
 	" CROSS JOIN LATERAL (SELECT 1 FROM $inbox.sequenced_message m"
 	" WHERE m.sequence_instance_id" EQ "$2"
-	" AND m.message_type" EQ "t.message_type"
+	" AND m.message_type" EQ "d.message_type"
 	" AND " MESSAGE_TO_RELEASE("$3")
-	" LIMIT 1) AS waiting"
-	" WHERE t.sequence_name" EQ "$1",
+	" LIMIT 1) AS waiting",
 	3, {TEXTOID, INT8OID, TIMESTAMPTZOID}
 };
 

@@ -49,14 +49,15 @@ static const Statement find_foreign_form = {
  * by the index on unprocessed messages.
  */
 static const Statement count_waiting = {
-	"SELECT t.message_type, pg_catalog.count(*)"
+	"SELECT d.message_type, pg_catalog.count(*) FROM"
+	" (SELECT t.message_type" AS_DEFAULT " AS message_type"
 	" FROM $inbox.message_type_declaration t"
-	" JOIN $inbox.sequenced_message m ON m.message_type" EQ "t.message_type"
 	" WHERE t.sequence_name" EQ "$1"
-	" AND NOT (t.message_type" EQ "ANY ($2))"
-	" AND m.state" EQ "'" STATE_WAITING "'"
-	" GROUP BY t.message_type"
-	" ORDER BY t.message_type LIMIT 1",
+	" AND NOT (t.message_type" EQ "ANY ($2))) AS d"
+	" JOIN $inbox.sequenced_message m ON m.message_type" EQ "d.message_type"
+	" WHERE m.state" EQ "'" STATE_WAITING "'"
+	" GROUP BY d.message_type"
+	" ORDER BY d.message_type LIMIT 1",
 	2, {TEXTOID, TEXTARRAYOID}
 };
 

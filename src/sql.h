@@ -18,4 +18,14 @@
 #define GT		" OPERATOR(pg_catalog.>) "
 #define PLUS	" OPERATOR(pg_catalog.+) "
 
+/*
+ * Text columns of an adopted inbox may have any collation; those of the
+ * declarations are always COLLATE "C".  A comparison between the two names
+ * one of these: C for a look-up in the declarations, and for one elsewhere
+ * the default, which gives way to the collation of the column (and of its
+ * index) once it comes out of a sub-select.
+ */
+#define AS_C		" COLLATE pg_catalog.\"C\""
+#define AS_DEFAULT	" COLLATE pg_catalog.\"default\""
+
 #endif							/* SEQINBOX_SQL_H */

@@ -29,7 +29,8 @@ static const Statement find_waiting = {
 	" FROM $inbox.sequenced_message m"
 	" JOIN $inbox.sequence_instance i ON i.id" EQ "m.sequence_instance_id"
 	" LEFT JOIN $inbox.message_type_declaration t"
-	" ON t.message_type" EQ "m.message_type AND t.sequence_name" EQ "i.name"
+	" ON t.message_type" EQ "m.message_type" AS_C
+	" AND t.sequence_name" EQ "i.name" AS_C
 	" WHERE m.state" EQ "'" STATE_WAITING "'"
 	" ORDER BY m.created_at, m.id",
 	0, {0}
