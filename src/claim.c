@@ -39,6 +39,15 @@ static const Statement take = {
 	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID}
 };
 
+/* the foreign key would lock the instance too, but only after the claim */
+static const Statement hold_and_take = {
+	INSERT_CLAIM
+	"SELECT $1, $2, $3, i.id FROM $inbox.sequence_instance i"
+	" WHERE i.id" EQ "$4 FOR KEY SHARE"
+	UNLESS_CLAIMED,
+	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID}
+};
+
 static const Statement take_in_window = {
 	INSERT_CLAIM
 	"SELECT $1, $2, $3, i.id FROM $inbox.sequence_instance i"
@@ -60,19 +69,55 @@ fill_key(Datum *values, const ClaimKey *key)
 	values[1] = PointerGetDatum(key->idempotence_id);
 }
 
-/*
- * True: this transaction has the claim.  False: somebody else committed it.
- */
-bool
-claim_take(Oid inbox, const ClaimKey *key, int64 instance_id)
+static bool
+run_take(Oid inbox, const Statement *statement, const ClaimKey *key,
+		 Datum instance)
 {
 	Datum		values[4];
 
 	fill_key(values, key);
 	values[2] = TimestampTzGetDatum(GetCurrentTimestamp());
-	values[3] = Int64GetDatum(instance_id);
-	return instance_referring_run(inbox, instance_id, CLAIM_TABLE, &take,
-								  values, NULL) > 0;
+	values[3] = instance;
+	return statement_run(inbox, statement, values, NULL) > 0;
+}
+
+/*
+ * True: this transaction has the claim.  False: somebody else committed it.
+ * The caller holds the instance.
+ */
+bool
+claim_take(Oid inbox, const ClaimKey *key, int64 instance_id)
+{
+	return run_take(inbox, &take, key, Int64GetDatum(instance_id));
+}
+
+/*
+ * Does a look show that the claim was committed?  Then nothing has to be
+ * locked or written to know the duplicate.  Where the transaction keeps one
+ * snapshot, which may not see that claim, a statement has to find out.
+ */
+bool
+claim_is_taken(Oid inbox, const ClaimKey *key)
+{
+	return !IsolationUsesXactSnapshot() &&
+		claim_look(inbox, key) == CLAIM_LOOKS_TAKEN;
+}
+
+/*
+ * As claim_take(), but holds the instance first.
+ */
+bool
+claim_hold_and_take(Oid inbox, const ClaimKey *key, int64 instance_id)
+{
+	if (claim_is_taken(inbox, key))
+	{
+		instance_require(inbox, instance_id);
+		return false;
+	}
+	if (run_take(inbox, &hold_and_take, key, Int64GetDatum(instance_id)))
+		return true;
+	instance_require(inbox, instance_id);
+	return false;
 }
 
 /*
@@ -83,12 +128,8 @@ bool
 claim_take_in_window(Oid inbox, const ClaimKey *key)
 {
 	text	   *context = window_context();
-	Datum		values[4];
 
-	fill_key(values, key);
-	values[2] = TimestampTzGetDatum(GetCurrentTimestamp());
-	values[3] = PointerGetDatum(context);
-	if (statement_run(inbox, &take_in_window, values, NULL) > 0)
+	if (run_take(inbox, &take_in_window, key, PointerGetDatum(context)))
 		return true;
 	if (window_find(inbox, context) != 0)
 		return false;

@@ -31,6 +31,9 @@ typedef enum ClaimLook
 } ClaimLook;
 
 extern bool claim_take(Oid inbox, const ClaimKey *key, int64 instance_id);
+extern bool claim_hold_and_take(Oid inbox, const ClaimKey *key,
+								int64 instance_id);
+extern bool claim_is_taken(Oid inbox, const ClaimKey *key);
 extern bool claim_take_in_window(Oid inbox, const ClaimKey *key);
 extern ClaimResult claim_try(Oid inbox, const ClaimKey *key,
 							 int64 instance_id);

@@ -43,7 +43,7 @@ seqinbox_claim(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(2))
 		won = claim_take_in_window(inbox, &key);
 	else
-		won = claim_take(inbox, &key, PG_GETARG_INT64(2));
+		won = claim_hold_and_take(inbox, &key, PG_GETARG_INT64(2));
 	SPI_finish();
 
 	PG_RETURN_BOOL(won);

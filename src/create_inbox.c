@@ -21,6 +21,7 @@
 #include "commands/extension.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "parser/parse_coerce.h"
 #include "storage/lmgr.h"
@@ -395,8 +396,10 @@ advise_index(const Setup *setup, const TableLayout *table,
 	char	   *ddl = inbox_sql(setup->quoted_name,
 								index_ddl(table, index, "CONCURRENTLY "));
 
-	ereport(NOTICE,
-			(errmsg("index \"%s\" of table \"%s.%s\" is missing",
+	/* what claims and instances rely on cannot wait */
+	ereport(index->unique ? ERROR : NOTICE,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" of table \"%s.%s\" is missing",
 					index->name, setup->name, table->name),
 			 errdetail("%s", reason),
 			 errhint("Run: %s;", ddl)));
@@ -465,10 +468,15 @@ seqinbox_create_inbox(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("argument \"%s\" must not be null", "inbox_schema"),
 				 errhint("Name a schema; search_path has none that exists.")));
+	PreventCommandIfReadOnly("seqinbox_create_inbox()");
 	memset(&setup, 0, sizeof(setup));
 	setup.name = pstrdup(NameStr(*PG_GETARG_NAME(0)));
 	setup.quoted_name = pstrdup(quote_identifier(setup.name));
 
+	if (setup.name[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be empty", "inbox_schema")));
 	if (IsReservedName(setup.name))
 		ereport(ERROR,
 				(errcode(ERRCODE_RESERVED_NAME),

@@ -300,8 +300,7 @@ pick_new(Oid inbox, Delivery **deliveries, int count)
 
 		if (delivery->context_id == NULL)
 			delivery->outcome = OUTCOME_UNSEQUENCED;
-		else if (!IsolationUsesXactSnapshot() &&
-				 claim_look(inbox, &delivery->message.key) == CLAIM_LOOKS_TAKEN)
+		else if (claim_is_taken(inbox, &delivery->message.key))
 			report_duplicate(inbox, delivery);
 		else
 			deliveries[picked++] = delivery;

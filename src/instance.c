@@ -169,45 +169,17 @@ instance_try_hold(Oid inbox, int64 id)
 
 	if (statement_run(inbox, &hold_unless_locked, values, NULL) > 0)
 		return true;
-	if (statement_run(inbox, &find, values, NULL) == 0)
-		instance_unknown(id);
+	instance_require(inbox, id);
 	return false;
 }
 
 /*
- * Runs a statement that writes a reference to an instance into a table.  The
- * foreign key locks the instance FOR KEY SHARE, so holding it first would be
- * work done twice; only its error is not yet ours.
+ * An error when there is no such instance.
  */
-uint64
-instance_referring_run(Oid inbox, int64 id, const char *table,
-					   const Statement *statement,
-					   Datum *values, const char *nulls)
+void
+instance_require(Oid inbox, int64 id)
 {
-	MemoryContext context = CurrentMemoryContext;
-	uint64		rows = 0;
-
-	PG_TRY();
-	{
-		rows = statement_run(inbox, statement, values, nulls);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		if (geterrcode() != ERRCODE_FOREIGN_KEY_VIOLATION)
-			PG_RE_THROW();
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		if (error->table_name == NULL || strcmp(error->table_name, table) != 0)
-			ReThrowError(error);
-		instance_unknown(id);
-	}
-	PG_END_TRY();
-
-	return rows;
+	(void) instance_is_closed(inbox, id);
 }
 
 void

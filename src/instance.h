@@ -28,9 +28,7 @@ extern void instance_open(Oid inbox, const text *sequence_name,
 						  Instance *instance);
 extern void instance_hold(Oid inbox, int64 id);
 extern bool instance_try_hold(Oid inbox, int64 id);
-extern uint64 instance_referring_run(Oid inbox, int64 id, const char *table,
-									 const Statement *statement,
-									 Datum *values, const char *nulls);
+extern void instance_require(Oid inbox, int64 id);
 extern bool instance_is_closed(Oid inbox, int64 id);
 extern void instance_set_due(Oid inbox, int64 id, TimestampTz due_at);
 extern bool instance_finish(Oid inbox, int64 id);

@@ -12,7 +12,6 @@
 
 #include "args.h"
 #include "compat.h"
-#include "instance.h"
 #include "message.h"
 #include "sql.h"
 #include "texts.h"
@@ -387,8 +386,7 @@ message_insert(Oid inbox, int64 instance_id, const Message *message,
 				   message->key.message_type);
 	set_text_param(values, nulls, PARAM_IDEMPOTENCE_ID,
 				   message->key.idempotence_id);
-	if (instance_referring_run(inbox, instance_id, "sequenced_message",
-							   &insert, values, nulls) == 0 ||
+	if (statement_run(inbox, &insert, values, nulls) == 0 ||
 		!statement_get(1, &id))
 		elog(ERROR, "sequenced message has no id");
 	return DatumGetInt64(id);
@@ -406,8 +404,7 @@ message_update(Oid inbox, int64 id, int64 instance_id,
 
 	set_params(values, nulls, instance_id, message, verdict);
 	set_param(values, nulls, PARAM_ID, true, Int64GetDatum(id));
-	return instance_referring_run(inbox, instance_id, "sequenced_message",
-								  &update, values, nulls) > 0;
+	return statement_run(inbox, &update, values, nulls) > 0;
 }
 
 /*
