@@ -37,6 +37,7 @@ seqinbox_claim(PG_FUNCTION_ARGS)
 
 	key_from_args(fcinfo, &key);
 	inbox = inbox_in_use();
+	PreventCommandIfReadOnly("seqinbox_claim()");
 	idle_limit();
 
 	SPI_connect();

@@ -11,6 +11,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -81,6 +82,7 @@ seqinbox_receive(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	inbox = inbox_in_use();
+	PreventCommandIfReadOnly("seqinbox_receive()");
 	idle_limit();
 
 	SPI_connect();
@@ -297,6 +299,7 @@ seqinbox_receive_batch(PG_FUNCTION_ARGS)
 	Oid			inbox = inbox_in_use();
 
 	InitMaterializedSRF_compat(fcinfo);
+	PreventCommandIfReadOnly("seqinbox_receive_batch()");
 	idle_limit();
 
 	SPI_connect();
