@@ -85,6 +85,27 @@ static const Statement insert_type = {
 	5, {TEXTOID, TEXTOID, TEXTOID, INT4OID, JSONBOID}
 };
 
+/*
+ * What waits may now be releasable, so its instances are due.  They are
+ * locked in the order in which batches of deliveries lock them.
+ */
+static const Statement set_due = {
+	"UPDATE $inbox.sequence_instance i SET release_due_at = $2"
+	" WHERE i.id" EQ "ANY (ARRAY(SELECT l.id FROM ("
+	"SELECT i.id FROM $inbox.sequence_instance i"
+	" WHERE i.name" EQ "ANY ($1) AND i.id" EQ "ANY (ARRAY("
+	"SELECT m.sequence_instance_id FROM"
+	" (SELECT t.message_type" AS_DEFAULT " AS message_type"
+	" FROM $inbox.message_type_declaration t"
+	" WHERE t.sequence_name" EQ "ANY ($1)) AS d"
+	" JOIN $inbox.sequenced_message m ON m.message_type" EQ "d.message_type"
+	" WHERE m.state" EQ "'" STATE_WAITING "'))"
+	" ORDER BY i.name" AS_C ", i.context_id" AS_C
+	" FOR NO KEY UPDATE) AS l))"
+	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)",
+	2, {TEXTARRAYOID, TIMESTAMPTZOID}
+};
+
 static List *
 sequence_names(const List *sequences)
 {
@@ -212,6 +233,7 @@ seqinbox_declare(PG_FUNCTION_ARGS)
 	Oid			inbox;
 	List	   *sequences;
 	ArrayType  *replaced;
+	Datum		values[2];
 	ListCell   *lc;
 	ListCell   *lc2;
 
@@ -237,6 +259,10 @@ seqinbox_declare(PG_FUNCTION_ARGS)
 		put_declaration(inbox, lfirst(lc));
 	foreach(lc, sequences)
 		insert_types(inbox, lfirst(lc));
+
+	values[0] = PointerGetDatum(replaced);
+	values[1] = TimestampTzGetDatum(GetCurrentTimestamp());
+	(void) statement_run(inbox, &set_due, values, NULL);
 	SPI_finish();
 
 	PG_RETURN_VOID();
