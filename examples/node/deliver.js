@@ -7,15 +7,22 @@
  * Usage: node deliver.js [seed]
  */
 import assert from 'node:assert/strict';
-import { createHash, randomInt } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 
 import {
   consumeInOneTransaction,
   consumeInTwoConnections,
-  createPool,
 } from './consumer.js';
+import { createPool } from './database.js';
 import { loadDeliveries } from './deliveries.js';
+import {
+  createSchema,
+  cut,
+  random,
+  recordActivity,
+  seed,
+  shuffle,
+} from './proof.js';
 
 const WORKERS = 8;
 
@@ -45,7 +52,6 @@ const WAYS = [
   },
 ];
 
-const seed = process.argv[2] ?? String(randomInt(2 ** 32));
 console.log(`seed ${seed}`);
 
 const deliveries = loadDeliveries();
@@ -86,25 +92,6 @@ async function prove(way) {
   }
 }
 
-async function createSchema(schema) {
-  const pool = createPool();
-  try {
-    await pool.query(`
-      CREATE EXTENSION IF NOT EXISTS seqinbox;
-      DROP SCHEMA IF EXISTS ${schema} CASCADE;
-      SELECT seqinbox_create_inbox('${schema}');
-      -- without a unique key, which would hide what is handled twice
-      CREATE TABLE ${schema}.activity (
-        delivery_id uuid NOT NULL,
-        event text NOT NULL,
-        repository text,
-        sender text
-      )`);
-  } finally {
-    await pool.end();
-  }
-}
-
 /* Each failure was recorded while the claim was held, and at last the success. */
 async function checkRecords(pool, counts) {
   const { rows } = await pool.query(
@@ -117,15 +104,6 @@ async function checkRecords(pool, counts) {
     failures:
       counts.throws + counts['swallows error'] + counts['connection cut'],
   });
-}
-
-/** The business of the consumer. */
-async function recordActivity(client, { id, type, payload }) {
-  await client.query(
-    `INSERT INTO activity (delivery_id, event, repository, sender)
-     VALUES ($1, $2, $3, $4)`,
-    [id, type, payload.repository?.full_name, payload.sender?.login],
-  );
 }
 
 /** Delivers until all is acknowledged; returns how often what occurred. */
@@ -201,10 +179,6 @@ async function inject(fault, client, holder) {
   }
 }
 
-function cut(client) {
-  client.connection.stream.destroy();
-}
-
 function cutAtCommit(client) {
   const { query } = client;
   client.query = (text, ...rest) => {
@@ -230,29 +204,4 @@ async function consumeAfterLookUp({ work }, delivery, handle) {
     client.release(error);
     throw error;
   }
-}
-
-/*
- * Each delivery three times: the second soon after the first, as when a sender
- * gives up waiting too early, the third at any time.
- */
-function shuffle(deliveries) {
-  return deliveries
-    .flatMap((delivery) => {
-      const first = random('first', delivery.id);
-      const second = first + random('second', delivery.id) / 300;
-      const third = random('third', delivery.id);
-      return [first, second, third].map((place) => ({ place, delivery }));
-    })
-    .sort((a, b) => a.place - b.place)
-    .map(({ delivery }) => delivery);
-}
-
-/*
- * A number from 0 to below 1 that depends on the seed and on what it is for,
- * but not on which worker asks first.
- */
-function random(...what) {
-  const hash = createHash('sha256').update([seed, ...what].join(' '));
-  return hash.digest().readUInt32BE() / 2 ** 32;
 }

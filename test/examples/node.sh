@@ -3,13 +3,13 @@
 # PGPORT, PGUSER and PGDATABASE name. An argument is taken as the seed.
 set -eu
 
-example=$(cd "$(dirname "$0")/../../examples/node" && pwd)
+examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 trap 'exit 1' HUP INT TERM
 
-cp -R "$example/." "$copy"
-cd "$copy"
+cp -R "$examples/node" "$examples/webhooks-declaration.json" "$copy"
+cd "$copy/node"
 
 # The cache would otherwise stay behind in the home directory.
 npm_config_cache="$copy/.npm-cache"
@@ -17,3 +17,4 @@ export npm_config_cache
 npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier
 
 node deliver.js "$@"
+node deliver-in-sequence.js "$@"
