@@ -22,3 +22,5 @@ PGXS        := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 $(OBJS): $(wildcard src/*.h) META.json
+
+include Makefile.dev

@@ -110,10 +110,7 @@ bool
 claim_hold_and_take(Oid inbox, const ClaimKey *key, int64 instance_id)
 {
 	if (claim_is_taken(inbox, key))
-	{
-		instance_require(inbox, instance_id);
 		return false;
-	}
 	if (run_take(inbox, &hold_and_take, key, Int64GetDatum(instance_id)))
 		return true;
 	instance_require(inbox, instance_id);
@@ -155,8 +152,10 @@ take_without_waiting(Oid inbox, const ClaimKey *key, int64 instance_id)
 		(void) set_config_option("lock_timeout", "1ms",
 								 PGC_USERSET, PGC_S_SESSION,
 								 GUC_ACTION_SAVE, true, 0, false);
-		result = claim_take(inbox, key, instance_id) ?
-			CLAIM_WON : CLAIM_DUPLICATE;
+		if (claim_take(inbox, key, instance_id))
+			result = CLAIM_WON;
+		else
+			result = CLAIM_DUPLICATE;
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;

@@ -36,8 +36,8 @@ refuse_repeated_predecessor(const JsonPlace *place, const List *operands,
 
 		if (other->kind == CONDITION_PREDECESSOR &&
 			text_equals(other->predecessor, operand->predecessor))
-			document_fault(place, psprintf("Predecessor \"%s\" occurs twice.",
-									   text_to_cstring(operand->predecessor)));
+			document_fault(place, "Predecessor \"%s\" occurs twice.",
+						   text_to_cstring(operand->predecessor));
 	}
 }
 
@@ -78,8 +78,9 @@ condition_parse(const JsonPlace *place, const JsonbValue *value)
 	object = document_object(place, value);
 	document_check_keys(place, object, keys);
 	if (JsonContainerSize(object) != 1)
-		document_fault(place, "A condition needs exactly one of \"" KEY_PREDECESSOR
-				   "\", \"" KEY_AND "\" and \"" KEY_OR "\".");
+		document_fault(place,
+					   "A condition needs exactly one of \"%s\", \"%s\" and \"%s\".",
+					   KEY_PREDECESSOR, KEY_AND, KEY_OR);
 
 	if ((member = document_get(object, KEY_PREDECESSOR)) != NULL)
 	{

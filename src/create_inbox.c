@@ -90,12 +90,17 @@ find_relation(const Setup *setup, const char *name, bool sequence)
 {
 	Oid			relid = get_relname_relid(name, setup->schema);
 	char		relkind;
+	bool		fits;
 
 	if (!OidIsValid(relid))
 		return InvalidOid;
 	relkind = get_rel_relkind(relid);
-	if (sequence ? relkind != RELKIND_SEQUENCE :
-		(relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE))
+	if (sequence)
+		fits = relkind == RELKIND_SEQUENCE;
+	else
+		fits = relkind == RELKIND_RELATION ||
+			relkind == RELKIND_PARTITIONED_TABLE;
+	if (!fits)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s.%s\" is not a %s", setup->name, name,
@@ -147,19 +152,21 @@ create_sequence(Setup *setup, const TableLayout *table, bool table_exists,
 				const char *sequence)
 {
 	int64		start = 1;
+	char	   *text;
 
 	if (table_exists)
 	{
-		char	   *text = psprintf("SELECT pg_catalog.max(t.id) FROM $inbox.%s t",
-									table->name);
 		Datum		max_id;
 
+		text = psprintf("SELECT pg_catalog.max(t.id) FROM $inbox.%s t",
+						table->name);
 		run_ddl(setup, text);
 		if (statement_get(1, &max_id))
 			start = DatumGetInt64(max_id) + 1;
 	}
-	run_ddl(setup, psprintf("CREATE SEQUENCE $inbox.%s START %lld",
-							sequence, (long long) Max(start, 1)));
+	text = psprintf("CREATE SEQUENCE $inbox.%s START %lld",
+					sequence, (long long) Max(start, 1));
+	run_ddl(setup, text);
 }
 
 static void
@@ -352,6 +359,8 @@ serves_as(Relation candidate, const IndexLayout *index)
 	if (!heap_attisnull(candidate->rd_indextuple, Anum_pg_index_indpred, NULL))
 		return index->predicate != NULL && keys > 0 &&
 			strcmp(RelationGetRelationName(candidate), index->name) == 0;
+	if (index->predicate != NULL)
+		return matching_keys(form, index->equivalent) > 0;
 	if (index->unique)
 		return form->indisunique && form->indimmediate &&
 			keys > 0 && keys == form->indnkeyatts;

@@ -31,6 +31,7 @@ extern List *declared_types(Oid inbox, const text *sequence_name);
 extern List *declared_types_to_release(Oid inbox, int64 instance_id,
 									   const text *sequence_name,
 									   TimestampTz now);
-extern void undeclared_sequence(const text *sequence_name, const char *hint);
+extern void undeclared_sequence(const text *sequence_name, const char *hint)
+	pg_attribute_noreturn();
 
 #endif							/* SEQINBOX_DECLARATION_H */

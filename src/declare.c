@@ -99,7 +99,7 @@ static const Statement set_due = {
 	" FROM $inbox.message_type_declaration t"
 	" WHERE t.sequence_name" EQ "ANY ($1)) AS d"
 	" JOIN $inbox.sequenced_message m ON m.message_type" EQ "d.message_type"
-	" WHERE m.state" EQ "'" STATE_WAITING "'))"
+	" WHERE " MESSAGE_TO_RELEASE("$2") "))"
 	" ORDER BY i.name" AS_C ", i.context_id" AS_C
 	" FOR NO KEY UPDATE) AS l))"
 	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)",
@@ -146,21 +146,22 @@ static void
 check_other_sequences(Oid inbox, const TypeDescriptor *type,
 					  ArrayType *replaced)
 {
+	JsonPlace	place = descriptor_place(type);
 	Datum		values[3];
 
 	values[0] = PointerGetDatum(type->message_type);
 	values[1] = PointerGetDatum(replaced);
 	if (statement_run(inbox, &find_foreign, values, NULL) > 0)
-		descriptor_fault(type, psprintf("Message type \"%s\" is declared in sequence \"%s\" already.",
-										text_to_cstring(type->message_type),
-										found_sequence()));
+		document_fault(&place,
+					   "Message type \"%s\" is declared in sequence \"%s\" already.",
+					   text_to_cstring(type->message_type), found_sequence());
 
 	values[0] = PointerGetDatum(type->type);
 	values[2] = BoolGetDatum(type->sub_type != NULL);
 	if (statement_run(inbox, &find_foreign_form, values, NULL) > 0)
-		descriptor_fault(type, psprintf("Type \"%s\" is declared both with and without a sub-type, the other in sequence \"%s\".",
-										text_to_cstring(type->type),
-										found_sequence()));
+		document_fault(&place,
+					   "Type \"%s\" is declared both with and without a sub-type, the other in sequence \"%s\".",
+					   text_to_cstring(type->type), found_sequence());
 }
 
 static void

@@ -22,7 +22,7 @@
 #include "release.h"
 #include "texts.h"
 
-typedef int (*DeliveryOrder) (const Delivery *a, const Delivery *b);
+typedef int (*DeliveryOrder)(const Delivery *a, const Delivery *b);
 
 static int
 by_type(const Delivery *a, const Delivery *b)
@@ -72,7 +72,7 @@ compare_deliveries(const void *a, const void *b, void *arg)
 {
 	const Delivery *left = *(Delivery *const *) a;
 	const Delivery *right = *(Delivery *const *) b;
-	int			order = (*(DeliveryOrder *) arg) (left, right);
+	int			order = (*(DeliveryOrder *) arg)(left, right);
 
 	return order != 0 ? order : left->ordinal - right->ordinal;
 }
@@ -268,11 +268,11 @@ finish_instances(Oid inbox, Delivery **sorted, int count)
 		bool		buffered = false;
 		int			end = first;
 
-		for (; end < count &&
-			 sorted[end]->instance == sorted[first]->instance; end++)
+		while (end < count && sorted[end]->instance == sorted[first]->instance)
 		{
 			written |= sorted[end]->outcome != OUTCOME_DUPLICATE;
 			buffered |= sorted[end]->outcome == OUTCOME_BUFFERED;
+			end++;
 		}
 		if (written &&
 			finish_instance(inbox, sorted[first]->instance->id, buffered))

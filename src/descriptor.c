@@ -40,12 +40,12 @@ enum
 	VISITED
 };
 
-void
-descriptor_fault(const TypeDescriptor *type, const char *detail)
+JsonPlace
+descriptor_place(const TypeDescriptor *type)
 {
 	JsonPlace	place = {NULL, type->path, 0};
 
-	document_fault(&place, detail);
+	return place;
 }
 
 /*
@@ -73,8 +73,8 @@ read_string(const JsonPlace *place, const JsonbValue *value, PGFunction input)
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
-		document_fault(place, psprintf("The value is refused: %s.",
-								   error->message));
+		document_fault(place, "The value is refused: %s.",
+					   error->message);
 	}
 	PG_END_TRY();
 
@@ -111,8 +111,8 @@ qualified_type(const JsonPlace *place, const text *type, const text *sub_type)
 	qualified = cstring_to_text(psprintf("%s.%s", text_to_cstring(type),
 										 text_to_cstring(sub_type)));
 	if (VARSIZE_ANY_EXHDR(qualified) > MAX_TYPE_LENGTH)
-		document_fault(place, psprintf("Type and sub-type together have more than %d bytes.",
-								   MAX_TYPE_LENGTH));
+		document_fault(place, "Type and sub-type together have more than %d bytes.",
+					   MAX_TYPE_LENGTH);
 	return qualified;
 }
 
@@ -189,6 +189,7 @@ parse_sequence(const JsonPlace *place, const JsonbValue *value)
 static void
 check_type_is_new(const List *sequences, const TypeDescriptor *type)
 {
+	JsonPlace	place = descriptor_place(type);
 	ListCell   *lc;
 	ListCell   *lc2;
 
@@ -203,12 +204,12 @@ check_type_is_new(const List *sequences, const TypeDescriptor *type)
 			if (other == type)
 				return;
 			if (text_equals(other->message_type, type->message_type))
-				descriptor_fault(type, psprintf("Message type \"%s\" is declared twice.",
-												text_to_cstring(type->message_type)));
+				document_fault(&place, "Message type \"%s\" is declared twice.",
+							   text_to_cstring(type->message_type));
 			if ((other->sub_type == NULL) != (type->sub_type == NULL) &&
 				text_equals(other->type, type->type))
-				descriptor_fault(type, psprintf("Type \"%s\" is declared both with and without a sub-type.",
-												text_to_cstring(type->type)));
+				document_fault(&place, "Type \"%s\" is declared both with and without a sub-type.",
+							   text_to_cstring(type->type));
 		}
 	}
 }
@@ -235,6 +236,7 @@ find_type(const SequenceDescriptor *sequence, const text *message_type)
 static void
 check_predecessors(const SequenceDescriptor *sequence, TypeDescriptor *type)
 {
+	JsonPlace	place = descriptor_place(type);
 	ListCell   *lc;
 
 	check_stack_depth();
@@ -245,11 +247,11 @@ check_predecessors(const SequenceDescriptor *sequence, TypeDescriptor *type)
 		TypeDescriptor *predecessor = find_type(sequence, name);
 
 		if (predecessor == NULL)
-			descriptor_fault(type, psprintf("Predecessor \"%s\" is not in the sequence.",
-											text_to_cstring(name)));
+			document_fault(&place, "Predecessor \"%s\" is not in the sequence.",
+						   text_to_cstring(name));
 		if (predecessor->visit == BEING_VISITED)
-			descriptor_fault(type, psprintf("The message waits for itself, through predecessor \"%s\".",
-											text_to_cstring(name)));
+			document_fault(&place, "The message waits for itself, through predecessor \"%s\".",
+						   text_to_cstring(name));
 		if (predecessor->visit == NOT_VISITED)
 			check_predecessors(sequence, predecessor);
 	}
@@ -299,7 +301,7 @@ descriptor_parse(Jsonb *document)
 		document_fault(&root, "An object is needed.");
 	document_check_keys(&root, &document->root, keys);
 	array = document_array(&sequences_place,
-					   document_get(&document->root, KEY_SEQUENCES));
+						   document_get(&document->root, KEY_SEQUENCES));
 	if (JsonContainerSize(array) == 0)
 		document_fault(&sequences_place, "At least one sequence is needed.");
 

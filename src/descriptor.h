@@ -34,6 +34,6 @@ typedef struct SequenceDescriptor
 } SequenceDescriptor;
 
 extern List *descriptor_parse(Jsonb *document);
-extern void descriptor_fault(const TypeDescriptor *type, const char *detail);
+extern JsonPlace descriptor_place(const TypeDescriptor *type);
 
 #endif							/* SEQINBOX_DESCRIPTOR_H */

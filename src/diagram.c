@@ -46,12 +46,13 @@ static const Statement count_states = {
 };
 
 /* the classes of nodes, the one that needs attention most last */
-static const struct
+typedef struct NodeClass
 {
 	const char *name;
 	const char *style;
-}			node_classes[] =
-{
+} NodeClass;
+
+static const NodeClass node_classes[] = {
 	{"missing", "fill:#eeeeee,stroke:#999999,stroke-dasharray:4"},
 	{"processed", "fill:#ccffcc,stroke:#339933"},
 	{"waiting", "fill:#ffeeaa,stroke:#cc9900"},
@@ -212,10 +213,10 @@ read_states(Oid inbox, const text *sequence_name, const text *context_id)
 
 		if (statement_get_from((int) row, 1, &value))
 			state->message_type = DatumGetTextPCopy(value);
-		for (int class = CLASS_PROCESSED; class <= CLASS_FAILED; class++)
+		for (int kind = CLASS_PROCESSED; kind <= CLASS_FAILED; kind++)
 		{
-			if (statement_get_from((int) row, class + 1, &value))
-				state->counts[class] = DatumGetInt64(value);
+			if (statement_get_from((int) row, kind + 1, &value))
+				state->counts[kind] = DatumGetInt64(value);
 		}
 		states = lappend(states, state);
 	}
@@ -233,10 +234,10 @@ class_of(const List *states, const text *message_type)
 
 		if (!text_equals(state->message_type, message_type))
 			continue;
-		for (int class = CLASS_FAILED; class > CLASS_NONE; class--)
+		for (int kind = CLASS_FAILED; kind > CLASS_NONE; kind--)
 		{
-			if (state->counts[class] > 0)
-				return class;
+			if (state->counts[kind] > 0)
+				return kind;
 		}
 	}
 	return CLASS_NONE;
@@ -255,9 +256,10 @@ draw_states(Diagram *diagram, const List *states)
 	{
 		const Declaration *type = lfirst(lc);
 
+		int			kind = class_of(states, type->message_type);
+
 		appendStringInfo(&diagram->text, "    class t%d %s\n", index++,
-						 node_classes[class_of(states,
-											   type->message_type)].name);
+						 node_classes[kind].name);
 	}
 }
 

@@ -41,15 +41,6 @@ document_path(const JsonPlace *place)
 	return path.data;
 }
 
-void
-document_fault(const JsonPlace *place, const char *detail)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid declaration at %s", document_path(place)),
-			 errdetail("%s", detail)));
-}
-
 JsonbContainer *
 document_object(const JsonPlace *place, const JsonbValue *value)
 {
@@ -79,8 +70,8 @@ document_name(const JsonPlace *place, const JsonbValue *value)
 		value->val.string.len == 0)
 		document_fault(place, "A string that is not empty is needed.");
 	if (value->val.string.len > MAX_TYPE_LENGTH)
-		document_fault(place, psprintf("The string has %d bytes; the limit is %d bytes.",
-								   value->val.string.len, MAX_TYPE_LENGTH));
+		document_fault(place, "The string has %d bytes; the limit is %d bytes.",
+					   value->val.string.len, MAX_TYPE_LENGTH);
 	return cstring_to_text_with_len(value->val.string.val,
 									value->val.string.len);
 }
@@ -116,7 +107,7 @@ is_known(const JsonbValue *key, const char *const *known)
  */
 void
 document_check_keys(const JsonPlace *place, JsonbContainer *object,
-				const char *const *known)
+					const char *const *known)
 {
 	JsonbIterator *iterator = JsonbIteratorInit(object);
 	JsonbIteratorToken token;

@@ -24,16 +24,22 @@ typedef struct JsonPlace
 #define JSON_MEMBER(parent, key) ((JsonPlace) {&(parent), key, 0})
 #define JSON_ELEMENT(parent, index) ((JsonPlace) {&(parent), NULL, index})
 
+/* refuses the document; the detail is a format, with what belongs in it */
+#define document_fault(place, ...) \
+	ereport(ERROR, \
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE), \
+			 errmsg("invalid declaration at %s", document_path(place)), \
+			 errdetail(__VA_ARGS__)))
+
 extern char *document_path(const JsonPlace *place);
-extern void document_fault(const JsonPlace *place, const char *detail);
 
 extern JsonbContainer *document_object(const JsonPlace *place,
-								   const JsonbValue *value);
+									   const JsonbValue *value);
 extern JsonbContainer *document_array(const JsonPlace *place,
-								  const JsonbValue *value);
+									  const JsonbValue *value);
 extern text *document_name(const JsonPlace *place, const JsonbValue *value);
 extern JsonbValue *document_get(JsonbContainer *object, const char *key);
 extern void document_check_keys(const JsonPlace *place, JsonbContainer *object,
-							const char *const *known);
+								const char *const *known);
 
 #endif							/* SEQINBOX_DOCUMENT_H */

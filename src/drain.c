@@ -59,11 +59,11 @@ static const Statement lock_with_message_action = {
 	"WHERE i.id" EQ "ANY (ARRAY("
 	"SELECT m.sequence_instance_id FROM $inbox.sequenced_message m"
 	" WHERE (m.pending_action" EQ "'" ACTION_CONSUME "'"
-	" AND m.state" EQ "'" STATE_WAITING "')"
+	" AND " MESSAGE_TO_RELEASE("$1") ")"
 	" OR (m.pending_action" EQ "'" ACTION_EXPIRE "'"
 	" AND m.state" NE "'" STATE_PROCESSED "')))"
 	" LIMIT 1 FOR UPDATE SKIP LOCKED",
-	0, {0}
+	1, {TIMESTAMPTZOID}
 };
 
 static const Statement find_to_expire = {
@@ -91,8 +91,8 @@ static const Statement find_first = {
 	" UNION ALL "
 	"(SELECT m.id, m.state, m.created_at FROM $inbox.sequenced_message m"
 	" WHERE m.sequence_instance_id" EQ "$1"
-	" AND m.state" EQ "'" STATE_WAITING "'"
-	" AND m.pending_action" EQ "'" ACTION_CONSUME "')"
+	" AND m.pending_action" EQ "'" ACTION_CONSUME "'"
+	" AND " MESSAGE_TO_RELEASE("$3") ")"
 	") AS f ORDER BY f.created_at, f.id LIMIT 1",
 	3, {INT8OID, TEXTARRAYOID, TIMESTAMPTZOID}
 };
@@ -198,7 +198,7 @@ drain_lock_any(Oid inbox, DrainedInstance *instance)
 
 	if (statement_run(inbox, &lock_due, values, NULL) == 0 &&
 		statement_run(inbox, &lock_with_action, NULL, NULL) == 0 &&
-		statement_run(inbox, &lock_with_message_action, NULL, NULL) == 0)
+		statement_run(inbox, &lock_with_message_action, values, NULL) == 0)
 		return false;
 	read_instance(instance);
 	return true;
@@ -222,9 +222,9 @@ expire_marked(Oid inbox, int64 instance_id)
 }
 
 static bool
-find_next(Oid inbox, const DrainedInstance *instance, int64 *id, bool *failed)
+find_next(Oid inbox, const DrainedInstance *instance, TimestampTz now,
+		  int64 *id, bool *failed)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	Datum		values[3];
 	Datum		value;
 	List	   *types;
@@ -336,11 +336,12 @@ take_message(Oid inbox, int64 id, ReleasedMessage *released)
 }
 
 static void
-settle(Oid inbox, int64 instance_id)
+settle(Oid inbox, int64 instance_id, TimestampTz now)
 {
 	Datum		values[2];
 
-	fill_id_and_now(values, instance_id);
+	values[0] = Int64GetDatum(instance_id);
+	values[1] = TimestampTzGetDatum(now);
 	(void) statement_run(inbox, &clear_due, values, NULL);
 	instance_close_if_complete(inbox, instance_id);
 }
@@ -349,11 +350,15 @@ settle(Oid inbox, int64 instance_id)
  * Marks the first message that may be released as processed and returns it.
  * False when there is none; then the instance is settled: no longer due, and
  * closed when it is complete.
+ *
+ * All this happens at one moment: a retry that came due between the search
+ * and the settling would be forgotten.
  */
 bool
 drain_release(Oid inbox, const DrainedInstance *instance,
 			  ReleasedMessage *released)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	int64		id;
 	bool		failed;
 
@@ -363,14 +368,14 @@ drain_release(Oid inbox, const DrainedInstance *instance,
 		return false;
 	}
 	expire_marked(inbox, instance->id);
-	while (find_next(inbox, instance, &id, &failed))
+	while (find_next(inbox, instance, now, &id, &failed))
 	{
 		if (failed && !may_retry(inbox, instance, id))
 			continue;
 		if (take_message(inbox, id, released))
 			return true;
 	}
-	settle(inbox, instance->id);
+	settle(inbox, instance->id, now);
 	return false;
 }
 

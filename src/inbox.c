@@ -342,3 +342,14 @@ statement_get_from(int row, int column, Datum *value)
 						   column, &isnull);
 	return !isnull;
 }
+
+/*
+ * A text of the first row, copied; NULL when it is null.
+ */
+text *
+statement_get_text(int column)
+{
+	Datum		value;
+
+	return statement_get(column, &value) ? DatumGetTextPCopy(value) : NULL;
+}

@@ -71,7 +71,7 @@ static const IndexLayout sequence_instance_indexes[] = {
 	INDEX("sequence_instance_retain_until", "retain_until"),
 	INDEX("sequence_instance_remove_after", "remove_after"),
 	{"sequence_instance_release_due_at", {"release_due_at"}, false,
-	"release_due_at IS NOT NULL", {NULL}},
+	"release_due_at IS NOT NULL", {"release_due_at"}},
 	{"sequence_instance_pending_action", {"id"}, false,
 	"pending_action IS NOT NULL", {NULL}}
 };

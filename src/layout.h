@@ -26,7 +26,11 @@ typedef struct IndexLayout
 	bool		unique;
 	const char *predicate;		/* or NULL */
 
-	/* leading keys of a full index that serves as well, or none */
+	/*
+	 * Leading keys of a full index that serves as well, or none.  A full
+	 * index on the keys themselves does not replace a partial one: what makes
+	 * that worth having is how few rows it has.
+	 */
 	const char *equivalent[MAX_INDEX_KEYS];
 } IndexLayout;
 

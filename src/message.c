@@ -136,20 +136,25 @@ static const Statement update = {
 	UPDATE_PARAMS, {PARAM_TYPES, INT8OID}
 };
 
+/*
+ * A message that an operator wanted to be released stays so: its condition
+ * may not hold yet when it is offered again.
+ */
 static const Statement set_failed = {
 	"UPDATE $inbox.sequenced_message m SET state = '" STATE_FAILED "',"
 	" attempts = m.attempts" PLUS "1,"
-	" last_error = $2, retry_at = $3,"
-	" pending_action = NULL, state_changed_at = $4"
+	" last_error = $2, retry_at = $3, state_changed_at = $4"
 	" WHERE m.id" EQ "$1 AND m.state" NE "'" STATE_PROCESSED "'",
 	4, {INT8OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
 };
 
 static const Statement set_consume = {
 	"UPDATE $inbox.sequenced_message m"
-	" SET pending_action = '" ACTION_CONSUME "'"
-	" WHERE m.id" EQ "$1 AND m.state" EQ "'" STATE_WAITING "'",
-	1, {INT8OID}
+	" SET pending_action = '" ACTION_CONSUME "',"
+	" retry_at = CASE WHEN m.state" EQ "'" STATE_FAILED "' THEN $2 END"
+	" WHERE m.id" EQ "$1 AND m.state" NE "'" STATE_PROCESSED "'"
+	" RETURNING m.state",
+	2, {INT8OID, TIMESTAMPTZOID}
 };
 
 static const Statement set_retry = {
@@ -426,14 +431,22 @@ message_set_failed(Oid inbox, int64 id, const Verdict *verdict)
 }
 
 /*
- * Marks a waiting message to be released regardless of its condition.
+ * Marks a waiting or failed message to be released now, regardless of its
+ * condition.
  */
-bool
+void
 message_set_consume(Oid inbox, int64 id)
 {
-	Datum		values[1] = {Int64GetDatum(id)};
+	Datum		values[2];
+	char	   *state;
 
-	return statement_run(inbox, &set_consume, values, NULL) > 0;
+	values[0] = Int64GetDatum(id);
+	values[1] = TimestampTzGetDatum(GetCurrentTimestamp());
+	if (statement_run(inbox, &set_consume, values, NULL) == 0)
+		message_refuse(inbox, id);
+	state = text_to_cstring(statement_get_text(1));
+	if (state_is(state, STATE_FAILED))
+		payload_require(inbox, id);
 }
 
 /*

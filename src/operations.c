@@ -64,8 +64,7 @@ seqinbox_consume(PG_FUNCTION_ARGS)
 
 	SPI_connect();
 	instance_id = hold_instance_of(inbox, id);
-	if (!message_set_consume(inbox, id))
-		message_refuse(inbox, id);
+	message_set_consume(inbox, id);
 	instance_set_due(inbox, instance_id, GetCurrentTimestamp());
 	SPI_finish();
 

@@ -197,9 +197,10 @@ count_headers(const BatchArg *args)
 
 	for (int i = 0; i < counts->count; i++)
 	{
-		int32		count = counts->nulls[i] ? 0 :
-			DatumGetInt32(counts->elements[i]);
+		int32		count = 0;
 
+		if (!counts->nulls[i])
+			count = DatumGetInt32(counts->elements[i]);
 		if (count < 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -278,10 +279,11 @@ read_batch(FunctionCallInfo fcinfo, int *count)
 	total = count_headers(args);
 	for (int n = 0; n < BATCH_ARGS; n++)
 		check_length(&args[n], args[n].per_header ? total : *count);
-	if (total > 0 && (args[BATCH_HEADER_NAMES].elements == NULL ||
-					  args[BATCH_HEADER_VALUES].elements == NULL))
-		null_argument(args[BATCH_HEADER_NAMES].elements == NULL ?
-					  "header_names" : "header_values");
+	for (int n = 0; n < BATCH_ARGS; n++)
+	{
+		if (args[n].per_header && total > 0 && args[n].elements == NULL)
+			null_argument(args[n].name);
+	}
 
 	deliveries = palloc0(sizeof(Delivery) * (*count + 1));
 	for (int i = 0; i < *count; i++)

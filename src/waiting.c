@@ -129,9 +129,10 @@ read_waiting(int row, TimestampTz now, WaitingMessage *message)
 	message->values[COLUMN_AGE] =
 		DirectFunctionCall2(timestamp_mi, TimestampTzGetDatum(now),
 							TimestampTzGetDatum(since));
-	message->nulls[COLUMN_ID] = message->nulls[COLUMN_INSTANCE_ID] =
-		message->nulls[COLUMN_WAITING_SINCE] =
-		message->nulls[COLUMN_AGE] = false;
+	message->nulls[COLUMN_ID] = false;
+	message->nulls[COLUMN_INSTANCE_ID] = false;
+	message->nulls[COLUMN_WAITING_SINCE] = false;
+	message->nulls[COLUMN_AGE] = false;
 
 	message->declared = statement_get_from(row, 8, &value) &&
 		DatumGetBool(value);
@@ -233,8 +234,7 @@ put_message(Oid inbox, ReturnSetInfo *result, WaitingMessage *message)
 	if (missing == NIL)
 	{
 		set_text(message, COLUMN_WAITS_FOR,
-				 cstring_to_text(message->declared ?
-								 FOR_RELEASE : FOR_DECLARATION));
+				 cstring_to_text(message->declared ? FOR_RELEASE : FOR_DECLARATION));
 		put_row(result, message);
 	}
 }

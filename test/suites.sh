@@ -1,0 +1,245 @@
+#!/bin/sh
+# The suites of tests. test/run calls this in the temporary copy; a suite takes
+# up every file that it finds in its place:
+#
+#   lint        the checks of Makefile.dev
+#   regress     sql/*.sql with expected/*.out
+#   isolation   test/isolation/specs/*.spec with test/isolation/expected/*.out
+#   pgtap       test/pgtap/*.sql, each in a database of its own
+#   tap         test/t/*.pl
+#   examples    test/examples/*.sh, each with a server of its own, on which
+#               PGDATABASE is an empty database
+#
+# From test/run: WORK, the temporary directory; KEEP_IN, where the outputs of
+# failed tests are to stay; PG_CONFIG, and its directory in PATH.
+
+set -eu
+
+suites='lint regress isolation pgtap tap examples'
+time_limit=900      # seconds for a test that hangs
+
+cd "$WORK/source"
+
+passed=0
+failed=0
+kept=
+running=
+log=$WORK/output
+destdir=$WORK/install
+server=$WORK/server
+pkglibdir=$("$PG_CONFIG" --pkglibdir)
+pgxs_test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
+
+export PGHOST="$TMPDIR" PGPORT=5432 PGUSER=postgres
+
+# stop_servers DIRECTORY: those whose data is in it
+stop_servers()
+{
+    [ -d "$1" ] || return 0
+    find "$1" -name postmaster.pid | while read -r pid_file
+    do
+        pg_ctl stop -s -m immediate -D "${pid_file%/*}" >/dev/null 2>&1 || :
+    done
+}
+
+clean_up()
+{
+    trap '' HUP INT TERM
+    if [ -n "$running" ]
+    then
+        kill "$running" 2>/dev/null && wait "$running" || :
+        kill -s KILL -- "-$running" 2>/dev/null || :
+    fi
+    stop_servers "$WORK"
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+
+# run COMMAND...: its output into $log; all that it starts ends with it
+run()
+{
+    timeout -k 10 "$time_limit" env --default-signal "$@" >"$log" 2>&1 &
+    running=$!
+    status=0
+    wait "$running" || status=$?
+    kill -s KILL -- "-$running" 2>/dev/null || :
+    running=
+    [ "$status" != 124 ] || echo "no end within $time_limit seconds" >>"$log"
+    return "$status"
+}
+
+# fail SUITE TEST [FILE...]: keeps its output and these files
+fail()
+{
+    failed=$((failed + 1))
+    [ -n "$kept" ] || kept=$(mktemp -d "$KEEP_IN/seqinbox-test-XXXXXX")
+    output=$kept/$1/$2
+    mkdir -p "$output"
+    echo "FAILED: $1/$2  output: $output"
+    shift 2
+    for file in "$log" "$@"
+    do
+        [ ! -e "$file" ] || cp -R "$file" "$output" || :
+    done
+}
+
+fresh_server()
+{
+    stop_servers "$server"
+    rm -rf "$server"
+    initdb -D "$server" -U "$PGUSER" -A trust -E UTF8 --locale=C -N >"$log"
+    cat >>"$server/postgresql.conf" <<END
+listen_addresses = ''
+unix_socket_directories = '$PGHOST'
+extension_destdir = '$destdir'
+dynamic_library_path = '$destdir$pkglibdir:\$libdir'
+max_prepared_transactions = 10
+fsync = off
+END
+    pg_ctl start -s -D "$server" -l "$server/server.log"
+}
+
+# file_names DIRECTORY SUFFIX
+file_names()
+{
+    [ ! -d "$1" ] || find "$1" -maxdepth 1 -name "*$2" -exec basename {} "$2" \; |
+        LC_ALL=C sort
+}
+
+# Per suite: the names of its tests; how to run one; what to keep if it fails.
+
+lint_tests()
+{
+    make -s print-LINT
+}
+
+lint_test()
+{
+    run make -s "lint-$1"
+}
+
+# As in a plain "make installcheck", the tests of a suite share a database.
+installcheck()
+{
+    variable=$1 other_variable=$2 test=$3
+    set -- "$variable=$test" "$other_variable=" EXTRA_REGRESS_OPTS="$existing"
+    existing=--use-existing
+    run make -s installcheck "$@"
+}
+
+regress_tests()
+{
+    make -s print-REGRESS
+}
+
+regress_test()
+{
+    outputs="regression.diffs results/$1.out"
+    installcheck REGRESS ISOLATION "$1"
+}
+
+isolation_tests()
+{
+    make -s print-ISOLATION
+}
+
+isolation_test()
+{
+    outputs="test/isolation/regression.diffs test/isolation/results/$1.out"
+    installcheck ISOLATION REGRESS "$1"
+}
+
+pgtap_tests()
+{
+    file_names test/pgtap .sql
+}
+
+pgtap_test()
+{
+    run env PGDATABASE="$1" sh -ec '
+        createdb
+        psql -q -c "CREATE EXTENSION pgtap" -c "CREATE EXTENSION seqinbox"
+        pg_prove -v "$1"' pgtap "test/pgtap/$1.sql"
+}
+
+tap_tests()
+{
+    file_names test/t .pl
+}
+
+tap_test()
+{
+    directory=$WORK/tap
+    outputs=$directory/tmp_check/log
+    stop_servers "$directory"
+    rm -rf "$directory"
+    mkdir "$directory"
+    # PostgreSQL::Test asks for TESTDIR, from version 16 on for the other two
+    run env TESTDIR="$directory" TESTDATADIR="$directory/tmp_check" \
+        TESTLOGDIR="$directory/tmp_check/log" \
+        PG_REGRESS="$pgxs_test/regress/pg_regress" SEQINBOX_DESTDIR="$destdir" \
+        prove -v -I "$pgxs_test/perl" -I test/perl "test/t/$1.pl"
+}
+
+examples_tests()
+{
+    file_names test/examples .sh
+}
+
+examples_test()
+{
+    fresh_server && createdb seqinbox &&
+        run env PGDATABASE=seqinbox "test/examples/$1.sh"
+}
+
+tests=
+if [ $# -gt 0 ]
+then
+    suites=$1
+    shift
+    tests=$*
+fi
+
+make -s clean
+for suite in $suites
+do
+    case $suite in
+        lint)
+            ;;
+        regress | isolation | pgtap | tap | examples)
+            if [ ! -d "$destdir" ] && ! run make -s -j 2 install DESTDIR="$destdir"
+            then
+                fail build install
+                break
+            fi
+            ;;
+        *)
+            echo "there is no suite \"$suite\"" >&2
+            exit 1
+            ;;
+    esac
+
+    case $suite in
+        regress | isolation | pgtap)
+            fresh_server
+            existing=
+            ;;
+    esac
+
+    echo "$suite:"
+    for test in ${tests:-$("${suite}_tests")}
+    do
+        outputs=
+        if "${suite}_test" "$test"
+        then
+            passed=$((passed + 1))
+            echo "passed: $suite/$test"
+        else
+            # shellcheck disable=SC2086 # several names
+            fail "$suite" "$test" $outputs "$server/server.log"
+        fi
+    done
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
