@@ -56,6 +56,12 @@ static const Statement take_in_window = {
 	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID}
 };
 
+static const Statement find = {
+	"SELECT 1 FROM $inbox." CLAIM_TABLE " c"
+	" WHERE c.message_type" EQ "$1 AND c.idempotence_id" EQ "$2",
+	2, {TEXTOID, TEXTOID}
+};
+
 static const Statement delete = {
 	"DELETE FROM $inbox." CLAIM_TABLE " c"
 	" WHERE c.message_type" EQ "$1 AND c.idempotence_id" EQ "$2",
@@ -117,20 +123,36 @@ claim_hold_and_take(Oid inbox, const ClaimKey *key, int64 instance_id)
 	return false;
 }
 
+static bool
+claim_exists(Oid inbox, const ClaimKey *key)
+{
+	Datum		values[2];
+
+	fill_key(values, key);
+	return statement_run(inbox, &find, values, NULL) > 0;
+}
+
 /*
  * A claim without sequencing.  Looking up the window inside the statement
  * spares a round, and an ID that was remembered could be gone.
+ *
+ * No row can mean a duplicate, or that nobody has made the window.  Either may
+ * have changed when it is looked at: then the statement is run again.
  */
 bool
 claim_take_in_window(Oid inbox, const ClaimKey *key)
 {
 	text	   *context = window_context();
 
-	if (run_take(inbox, &take_in_window, key, PointerGetDatum(context)))
-		return true;
-	if (window_find(inbox, context) != 0)
-		return false;
-	return claim_take(inbox, key, window_private(inbox));
+	while (!run_take(inbox, &take_in_window, key, PointerGetDatum(context)))
+	{
+		if (claim_exists(inbox, key))
+			return false;
+		if (window_find(inbox, context) == 0)
+			return claim_take(inbox, key, window_private(inbox));
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
 }
 
 /*

@@ -3,7 +3,8 @@
  * recording.c
  *	  The SQL-callable functions that write and read the record of a message.
  *
- * Locks are taken in the order instance, claim, message.
+ * Locks are taken in the order instance, claim, message.  Freeing a claim
+ * comes last: it waits for nobody who could wait for the message.
  *
  *-------------------------------------------------------------------------
  */
@@ -184,9 +185,14 @@ seqinbox_fail_and_release(PG_FUNCTION_ARGS)
 	SPI_connect();
 	message_get(inbox, id, &record, &key);
 	instance_hold(inbox, record.instance_id);
-	released = claim_delete(inbox, &key);
 	if (!message_set_failed(inbox, id, &verdict))
 		message_refuse(inbox, id);
+
+	/*
+	 * Only now: a claim that came with what the update had to wait for was
+	 * not to be seen before.
+	 */
+	released = claim_delete(inbox, &key);
 	require_payload_for_retry(inbox, id, &verdict);
 	update_instance(inbox, record.instance_id, &verdict);
 	SPI_finish();

@@ -1,151 +1,225 @@
 #!/usr/bin/perl
 # Prints a C file in the layout that pgindent gives.  pgindent is in no Debian
 # package, so clang-format does most of it, by .clang-format.  Added here is what
-# clang-format can't do: pgindent's columns for declared names and for comments
-# at the end of a line, and leaving macros and initializers to their author.
+# clang-format can't do: to leave the breaks within statements, and all of macros
+# and initializers, to their author, and to line up continued lines, declared
+# names and comments at the end of a line as pgindent does.
 
 use strict;
 use warnings;
 
+use IPC::Open2;
+
 use constant { TAB => 4, NAMES => 12, COMMENTS => 32 };
 
+my $string = qr/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/;
 my $type = qr/
     (?: (?: static|extern|PGDLLEXPORT|const|volatile|struct|enum|union
           | unsigned|signed ) \s )*
     (?! (?: return|goto|else|case|default|typedef ) \b )
     \w+ (?: \s (?: int|long|char|const ) )*/x;
-my $declarator = qr/(?:\w+|\(\*+\w+\)) (?: [;,\[(] | \s= | \s?:\s?\d | \s\( )/x;
-my $string  = qr/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/;
-my $comment = qr{/\*(?:(?!\*/).)*(?:\*/)?};
+my $name = qr/(?:\w+|\(\*+\w+\)) (?: [;,\[(] | \s= | \s?:\s?\d | \s\( )/x;
+my $unfinished = qr{(?:[-+/%&|=?,<>]|\s:)$};
 
-print align(clang_format($_)) for @ARGV;
+# What masked() writes over text that isn't code to be laid out.
+use constant { COMMENT => "\x00", FIXED => "\x01" };
+
+my ($file) = @ARGV;
+print map { "$_\n" } align(unmark(clang_format(mark(slurp($file)))));
+
+sub slurp
+{
+    my ($file) = @_;
+
+    open(my $in, '<', $file) or die "$file: $!\n";
+    chomp(my @lines = <$in>);
+    return @lines;
+}
+
+# The lines with other characters for strings, comments, macros and initializers.
+sub masked
+{
+    my $text = join("\n", @_);
+    my $over = sub {
+        my ($part, $character) = @_;
+        $part =~ s/[^\n\t]/$character/g;
+        return $part;
+    };
+
+    $text =~ s{($string)|(/\*.*?\*/)}{$over->($&, defined $1 ? 'x' : COMMENT)}gse;
+    $text =~ s{^[ \t]*\#(?:.*\\\n)*.*}{$over->($&, FIXED)}gme;
+    $text =~ s{^.*=\s*\{\n[^;]*;}{$over->($&, FIXED)}gme;
+    return split(/\n/, $text, -1);
+}
+
+# The depth of parentheses after a masked line.
+sub depth
+{
+    my ($depth, $line) = @_;
+
+    return $depth + ($line =~ tr/(//) - ($line =~ tr/)//);
+}
+
+# The lines whose statement goes on after them, true for each.
+sub continued
+{
+    my @lines = @_;
+    my @masked = masked(@lines);
+    my $depth = 0;
+    my @continued;
+
+    for my $i (0 .. $#lines)
+    {
+        (my $code = $masked[$i]) =~ s/\s*\x00[\x00\t]*$//;
+        my $in_comment = $masked[$i] =~ /\x00$/ && $lines[$i] !~ m{\*/$};
+
+        $depth = depth($depth, $code);
+        $continued[$i] = $code =~ /\S/ && $code !~ /\x01/ && !$in_comment
+          && ($depth > 0 || $code =~ $unfinished);
+    }
+    return @continued;
+}
+
+# An empty comment keeps clang-format from joining a line with the next.
+sub mark
+{
+    my @lines = @_;
+    my @continued = continued(@lines);
+
+    return map { $continued[$_] ? "$lines[$_] //" : $lines[$_] } 0 .. $#lines;
+}
 
 sub clang_format
 {
-    my ($file) = @_;
-    my @lines = map { "--lines=$_" } code_lines($file);
+    my @lines = @_;
+    my @masked = (masked(@lines), FIXED);
+    my ($start, @ranges);
 
-    open(my $in, '-|', 'clang-format', '--style=file', @lines, $file)
-      or die "clang-format: $!\n";
-    my @formatted = <$in>;
-    close($in) or die "clang-format failed on $file\n";
-    return @formatted;
-}
-
-# The ranges of lines that are neither macros nor initializers in braces.
-sub code_lines
-{
-    my ($file) = @_;
-    my ($start, $macro, $initializer, @ranges);
-
-    open(my $in, '<', $file) or die "$file: $!\n";
-    my @lines = (<$in>, '');
-    for my $i (0 .. $#lines)
+    for my $i (0 .. $#masked)
     {
-        $initializer ||= "$lines[$i]$lines[$i + 1]" =~ /^.*=\s*\{$|^.*=\n\s*\{$/m
-          if $i < $#lines;
-        $macro ||= $lines[$i] =~ /^\s*#/;
-        if ($macro || $initializer || $i == $#lines)
-        {
-            push @ranges, "$start:$i" if defined $start;
-            undef $start;
-        }
-        else
+        if ($masked[$i] !~ /\x01/)
         {
             $start //= $i + 1;
         }
-        $macro &&= $lines[$i] =~ /\\$/;
-        $initializer &&= $lines[$i] !~ /;/;
+        elsif (defined $start)
+        {
+            push @ranges, "--lines=$start:$i";
+            undef $start;
+        }
     }
-    return @ranges;
+
+    my $pid = open2(my $out, my $in, 'clang-format', "--assume-filename=$file", @ranges);
+    print $in map { "$_\n" } @lines;
+    close($in);
+    chomp(my @formatted = <$out>);
+    waitpid($pid, 0);
+    die "clang-format failed\n" if $?;
+    return @formatted;
+}
+
+# Takes out the marks, and the breaks that clang-format added.
+sub unmark
+{
+    my @lines = @_;
+    my @marked = map { scalar s{\s*//$}{} } @lines;
+    my @continued = continued(@lines);
+    my @result = (shift @lines);
+
+    for my $i (0 .. $#lines)
+    {
+        if ($continued[$i] && !$marked[$i])
+        {
+            my $space = $result[-1] =~ /\($/ ? '' : ' ';
+            $result[-1] .= $space . $lines[$i] =~ s/^\s+//r;
+        }
+        else
+        {
+            push @result, $lines[$i];
+        }
+    }
+    return @result;
 }
 
 sub align
 {
-    my $result = '';
-    my $depth = 0;      # of parentheses
-    my $shift = 0;      # what a declaration's arguments move with its name
-    my $names;          # the column of the further names of a declaration
-    my ($in_comment, $macro);
+    my @lines = @_;
+    my @masked = masked(@lines);
+    my @parentheses;    # the columns after those that are open
+    my $names;          # the column of the names that a statement declares
+    my $first;          # the column of its first line
+    my $next;           # where a statement goes on outside of parentheses
 
-    for my $line (@_)
+    for my $i (0 .. $#lines)
     {
-        chomp $line;
-        if ($in_comment)
+        next if $masked[$i] !~ /[^\s\x00\x01]/ || $masked[$i] =~ /\x01/;
+
+        my ($indent, $stars) = $masked[$i] =~ /^(\s*)(\**)/;
+        my ($before, $after) = ($indent, $indent);
+
+        if (@parentheses)
         {
-            $in_comment = $line !~ m{\*/};
+            $after = blanks(0, $parentheses[-1]);
         }
-        elsif ($macro || $line =~ /^\s*#/)
+        elsif (defined $next)
         {
-            $macro = $line =~ /\\$/;
-            $line = align_comment($line);
+            $after = blanks(0, $next - length $stars);
+        }
+        elsif ($masked[$i] =~ /^(\s*$type)\s(\**(?:(?:volatile|const)\s)?)$name/)
+        {
+            my $column = width($indent) + NAMES;
+
+            $before = "$1 ";
+            $after = $1 . blanks(width($1), $column - ($2 =~ tr/*//));
+            $names = width($after . $2);
+        }
+        substr($_, 0, length $before) = $after for $lines[$i], $masked[$i];
+
+        my ($code, $space, $comment) = $masked[$i] =~ /^(.*?[^\s\x00])(\s*)(\x00[\x00\t]*)?$/;
+        if (defined $comment)
+        {
+            my $end = width($code);
+            my $column = $end < COMMENTS ? COMMENTS : $end + TAB - $end % TAB;
+
+            substr($lines[$i], length $code, length $space) = blanks($end, $column);
+        }
+
+        for my $length (1 .. length $code)
+        {
+            my $character = substr($code, $length - 1, 1);
+
+            push @parentheses, width(substr($code, 0, $length)) if $character eq '(';
+            pop @parentheses if $character eq ')';
+        }
+        if (@parentheses || $code =~ /$unfinished(?<!,)/ || defined $names && $code !~ /[;{}]$/)
+        {
+            $first //= width($indent);
+            $next = !defined $names || $code =~ /=/ && $code !~ /,$/ ? $first + TAB : $names;
         }
         else
         {
-            if ($depth > 0)
-            {
-                $line =~ s/^(\s+)/blanks(0, width($1) + $shift)/e if $shift;
-            }
-            elsif (defined $names)
-            {
-                $line =~ s/^\s+(?=(\**))/blanks(0, $names - length $1)/e;
-            }
-            elsif ($line =~ /^(\t*$type)\s(\**(?:(?:volatile|const)\s)?)($declarator.*)/)
-            {
-                my ($before, $stars, $name) = ($1, $2, $3);
-                my $column = width($before =~ /^(\t*)/) + NAMES - ($stars =~ tr/*//);
-
-                $names = $column + ($stars =~ tr/*//) if $name =~ /,$/ && $name !~ /\(/;
-                $line = $before . blanks(width($before), $column);
-                $shift = width($line) - width($before) - 1;
-                $line .= "$stars$name";
-            }
-            else
-            {
-                $shift = 0;
-            }
-
-            (my $code = $line) =~ s/$string|$comment//g;
-            $depth += ($code =~ tr/(//) - ($code =~ tr/)//);
-            undef $names if $code =~ /;/;
-            $line = align_comment($line);
-            $in_comment = $line =~ m{$comment$} && $line !~ m{\*/$};
+            undef $_ for $names, $first, $next;
         }
-        $result .= "$line\n";
     }
-    return $result;
-}
-
-sub align_comment
-{
-    my ($line) = @_;
-    my ($code, $comment) =
-      $line =~ m{^((?:$string|(?!/\*)[^"'])*[^\s])\s+($comment)$}
-      or return $line;
-    my $end = width($code);
-    my $column = $end < COMMENTS ? COMMENTS : $end + TAB - $end % TAB;
-
-    return $code . blanks($end, $column) . $comment;
+    return @lines;
 }
 
 sub width
 {
+    my ($text) = @_;
     my $column = 0;
 
-    $column += $_ eq "\t" ? TAB - $column % TAB : 1 for split //, $_[0];
+    $column += $_ eq "\t" ? TAB - $column % TAB : 1 for split //, $text;
     return $column;
 }
 
-# What leads from one column to another, at least a space.  As from pgindent,
-# a tab is no wider than it has to be seen: one that fills a single column
-# is written only before another.
+# What leads from one column to another: a space, or tabs and then spaces.  Like
+# pgindent, a tab only where it isn't the only blank.
 sub blanks
 {
     my ($from, $to) = @_;
     my $tabs = int($to / TAB) - int($from / TAB);
 
-    return ' ' x ($to > $from ? $to - $from : $from > 0)
-      if $tabs < 1 || $to - $from == 1;
-    return ' ' x ($to - $from) if $tabs == 1 && $from % TAB == TAB - 1;
+    return ' ' if $from > 0 && $to <= $from + 1;
+    return ' ' x ($to - $from) if $tabs < 1 || $tabs == 1 && $from % TAB == TAB - 1;
     return "\t" x $tabs . ' ' x ($to % TAB);
 }
