@@ -19,6 +19,7 @@
 #include "claim.h"
 #include "compat.h"
 #include "instance.h"
+#include "lock_wait.h"
 #include "sql.h"
 #include "window.h"
 
@@ -155,50 +156,35 @@ claim_take_in_window(Oid inbox, const ClaimKey *key)
 	return true;
 }
 
+typedef struct TakeAttempt
+{
+	Oid			inbox;
+	const ClaimKey *key;
+	int64		instance_id;
+	bool		won;
+} TakeAttempt;
+
+static void
+attempt_take(void *arg)
+{
+	TakeAttempt *attempt = arg;
+
+	attempt->won = claim_take(attempt->inbox, attempt->key,
+							  attempt->instance_id);
+}
+
 /*
- * Takes the claim in a subtransaction that gives up when it would have to
- * wait.  The shortest lock_timeout is a millisecond; only a transaction that
- * came between the look and the insert can make it run out.
+ * The shortest lock_timeout is a millisecond; only a transaction that came
+ * between the look and the insert can make it run out.
  */
 static ClaimResult
 take_without_waiting(Oid inbox, const ClaimKey *key, int64 instance_id)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile ClaimResult result = CLAIM_IN_FLIGHT;
+	TakeAttempt attempt = {inbox, key, instance_id, false};
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		(void) set_config_option("lock_timeout", "1ms",
-								 PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_SAVE, true, 0, false);
-		if (claim_take(inbox, key, instance_id))
-			result = CLAIM_WON;
-		else
-			result = CLAIM_DUPLICATE;
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
-			ReThrowError(error);
-		FreeErrorData(error);
-	}
-	PG_END_TRY();
-
-	return result;
+	if (!lock_wait_at_most("1ms", attempt_take, &attempt))
+		return CLAIM_IN_FLIGHT;
+	return attempt.won ? CLAIM_WON : CLAIM_DUPLICATE;
 }
 
 /*

@@ -11,6 +11,7 @@
 #define SEQINBOX_COMPAT_H
 
 #include "access/genam.h"
+#include "catalog/pg_class.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
@@ -34,6 +35,14 @@
 #define MarkGUCPrefixReserved_compat(prefix) MarkGUCPrefixReserved(prefix)
 #else
 #define MarkGUCPrefixReserved_compat(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#define pg_class_ownercheck_compat(relid, role) \
+	object_ownercheck(RelationRelationId, relid, role)
+#else
+#define pg_class_ownercheck_compat(relid, role) \
+	pg_class_ownercheck(relid, role)
 #endif
 
 #if PG_VERSION_NUM >= 180000

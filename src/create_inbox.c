@@ -25,6 +25,8 @@
 #include "optimizer/plancat.h"
 #include "parser/parse_coerce.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -35,10 +37,16 @@
 #include "compat.h"
 #include "inbox.h"
 #include "layout.h"
+#include "lock_wait.h"
+#include "sql.h"
 #include "window.h"
 
 /* tables with fewer rows get a missing index at once */
 #define SMALL_TABLE_ROWS 100000
+
+/* how long to wait for the tables' locks at a time, and then to let others go */
+#define LOCK_TRY "100ms"
+#define PAUSE_BETWEEN_LOCK_TRIES (50 * 1000)	/* microseconds */
 
 typedef struct Setup
 {
@@ -46,6 +54,7 @@ typedef struct Setup
 	char	   *name;
 	char	   *quoted_name;
 	bool		changed;
+	bool		new_instance_ids;	/* their sequence was created just now */
 } Setup;
 
 static void
@@ -181,6 +190,8 @@ find_or_create_sequences(Setup *setup, const TableLayout *table,
 			OidIsValid(find_relation(setup, sequence, true)))
 			continue;
 		create_sequence(setup, table, table_exists, sequence);
+		if (strcmp(table->name, INSTANCE_TABLE) == 0)
+			setup->new_instance_ids = true;
 		if (table_exists)
 			did(setup, "sequence", sequence);
 	}
@@ -455,6 +466,113 @@ complete_table(Setup *setup, const TableLayout *table, Oid relid)
 }
 
 /*
+ * Whether a table lacks nothing that would be added to it now.
+ */
+static bool
+is_complete(const TableLayout *table, Oid relid)
+{
+	Relation	rel;
+	bool		complete;
+
+	for (int i = 0; i < table->column_count; i++)
+	{
+		const ColumnLayout *column = &table->columns[i];
+
+		if (get_attnum(relid, column->name) == InvalidAttrNumber ||
+			lacks_default(column, relid))
+			return false;
+	}
+
+	rel = table_open(relid, AccessShareLock);
+	complete = has_index(rel, &table->primary_key) || !is_small(rel);
+	for (int i = 0; complete && i < table->index_count; i++)
+		complete = has_index(rel, &table->indexes[i]) || !is_small(rel);
+	table_close(rel, AccessShareLock);
+	return complete;
+}
+
+static void
+lock_all(void *relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, (List *) relids)
+		LockRelationOid(lfirst_oid(lc), AccessExclusiveLock);
+}
+
+/*
+ * Waits until all tables are locked, or until the caller's lock_timeout.
+ */
+static void
+wait_for_all(List *relids)
+{
+	TimestampTz give_up_at = DT_NOEND;
+
+	if (LockTimeout > 0)
+		give_up_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												 LockTimeout);
+	while (!lock_wait_at_most(LOCK_TRY, lock_all, relids))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (GetCurrentTimestamp() >= give_up_at)
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("could not lock the tables of the inbox within lock_timeout")));
+		pg_usleep(PAUSE_BETWEEN_LOCK_TRIES);
+	}
+}
+
+/*
+ * Programs that write into the tables lock them in one order or another, so
+ * waiting for one table while holding another could end in a deadlock, and
+ * the one that fails could be the program.  So all tables are locked together
+ * or none, giving up long before deadlock_timeout, and the writers get on
+ * between the tries.
+ */
+static void
+lock_incomplete(const Setup *setup)
+{
+	List	   *relids = NIL;
+	ListCell   *lc;
+	bool		complete = true;
+
+	for (int i = 0; i < inbox_layout_count; i++)
+	{
+		Oid			relid = find_relation(setup, inbox_layout[i].name, false);
+
+		complete = complete && OidIsValid(relid) &&
+			is_complete(&inbox_layout[i], relid);
+		if (OidIsValid(relid))
+			relids = lappend_oid(relids, relid);
+	}
+	if (complete)
+		return;
+
+	/* to whoever may not change a table, the first change will say so */
+	foreach(lc, relids)
+	{
+		if (!pg_class_ownercheck_compat(lfirst_oid(lc), GetUserId()))
+			return;
+	}
+	wait_for_all(relids);
+}
+
+/*
+ * With wal_level = minimal, the server does not log what is drawn from a
+ * sequence in the transaction that created it, but goes on as if it had
+ * logged the next values as well; after a crash it would give them again.
+ * Setting the sequence makes it log the next draw.
+ */
+static void
+log_instance_ids(const Setup *setup)
+{
+	if (setup->new_instance_ids)
+		run_ddl(setup, "SELECT pg_catalog.setval(c.oid::pg_catalog.regclass, s.last_value)"
+				" FROM $inbox." INSTANCE_SEQUENCE " s"
+				" JOIN pg_catalog.pg_class c ON c.oid" EQ "s.tableoid");
+}
+
+/*
  * Only one session at a time may set up inboxes of a database.  What makes
  * them all meet is the extension itself.
  */
@@ -503,6 +621,7 @@ seqinbox_create_inbox(PG_FUNCTION_ARGS)
 		if (OidIsValid(relid))
 			check_columns(&setup, &inbox_layout[i], relid);
 	}
+	lock_incomplete(&setup);
 	for (int i = 0; i < inbox_layout_count; i++)
 	{
 		Oid			relid = find_relation(&setup, inbox_layout[i].name, false);
@@ -517,6 +636,7 @@ seqinbox_create_inbox(PG_FUNCTION_ARGS)
 				(errmsg("inbox \"%s\" is complete", setup.name)));
 
 	windows_make_ahead(setup.schema);
+	log_instance_ids(&setup);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

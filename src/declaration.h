@@ -32,6 +32,6 @@ extern List *declared_types_to_release(Oid inbox, int64 instance_id,
 									   const text *sequence_name,
 									   TimestampTz now);
 extern void undeclared_sequence(const text *sequence_name, const char *hint)
-	pg_attribute_noreturn();
+			pg_attribute_noreturn();
 
 #endif							/* SEQINBOX_DECLARATION_H */

@@ -131,6 +131,24 @@ open_instances(Oid inbox, Delivery **sorted, int count)
 }
 
 /*
+ * Takes a claim from a message that failed.  Such a claim belongs to nobody:
+ * whoever had it has committed it, and the failure as well, without freeing
+ * it; nobody else could bring the message back.
+ */
+static bool
+take_over(Oid inbox, const Delivery *delivery)
+{
+	const ClaimKey *key = &delivery->message.key;
+	Record		record;
+
+	if (!message_lookup(inbox, key, &record) ||
+		!state_is(record.state, STATE_FAILED))
+		return false;
+	(void) claim_delete(inbox, key);
+	return claim_take(inbox, key, delivery->instance->id);
+}
+
+/*
  * Of deliveries of the same message in one batch, the first has the claim.
  */
 static void
@@ -139,9 +157,11 @@ take_claims(Oid inbox, Delivery **sorted, int count)
 	sort_deliveries(sorted, count, by_key);
 	for (int i = 0; i < count; i++)
 	{
-		if (!same_as_before(sorted, i, by_key))
-			sorted[i]->claimed = claim_take(inbox, &sorted[i]->message.key,
-											sorted[i]->instance->id);
+		if (same_as_before(sorted, i, by_key))
+			continue;
+		sorted[i]->claimed = claim_take(inbox, &sorted[i]->message.key,
+										sorted[i]->instance->id) ||
+			take_over(inbox, sorted[i]);
 	}
 }
 
@@ -165,6 +185,25 @@ report_duplicate(Oid inbox, Delivery *delivery)
 	delivery->outcome = OUTCOME_DUPLICATE;
 	if (message_lookup(inbox, &delivery->message.key, &record))
 		set_record(delivery, &record);
+}
+
+/*
+ * Does a look show that the message was claimed, and its record that it did
+ * not fail since?  Then it is a duplicate, known without a lock or a write.
+ */
+static bool
+is_known_duplicate(Oid inbox, Delivery *delivery)
+{
+	Record		record;
+
+	if (!claim_is_taken(inbox, &delivery->message.key))
+		return false;
+	if (!message_lookup(inbox, &delivery->message.key, &record))
+		return true;
+	if (state_is(record.state, STATE_FAILED))
+		return false;
+	set_record(delivery, &record);
+	return true;
 }
 
 /*
@@ -300,8 +339,8 @@ pick_new(Oid inbox, Delivery **deliveries, int count)
 
 		if (delivery->context_id == NULL)
 			delivery->outcome = OUTCOME_UNSEQUENCED;
-		else if (claim_is_taken(inbox, &delivery->message.key))
-			report_duplicate(inbox, delivery);
+		else if (is_known_duplicate(inbox, delivery))
+			delivery->outcome = OUTCOME_DUPLICATE;
 		else
 			deliveries[picked++] = delivery;
 	}

@@ -53,7 +53,7 @@
 #define INDEX(name, key) {name, {key}, false, NULL, {NULL}}
 
 static const ColumnLayout sequence_instance_columns[] = {
-	ID_COLUMN("sequence_instance_sequence"),
+	ID_COLUMN(INSTANCE_SEQUENCE),
 	COLUMN("name", TEXT, KEY),
 	COLUMN("context_id", TEXT, KEY),
 	COLUMN("state", TEXT, NOT_NULL),
@@ -200,7 +200,7 @@ static const IndexLayout dead_letter_indexes[] = {
 #define LIST_OF(array) array, lengthof(array)
 
 const TableLayout inbox_layout[] = {
-	{"sequence_instance", UNIQUE("sequence_instance_pkey", "id", NULL),
+	{INSTANCE_TABLE, UNIQUE("sequence_instance_pkey", "id", NULL),
 	LIST_OF(sequence_instance_columns), LIST_OF(sequence_instance_indexes)},
 	{"sequenced_message", UNIQUE("sequenced_message_pkey", "id", NULL),
 	LIST_OF(sequenced_message_columns), LIST_OF(sequenced_message_indexes)},

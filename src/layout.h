@@ -10,6 +10,10 @@
 
 #define MAX_INDEX_KEYS 4
 
+/* where the IDs of instances come from */
+#define INSTANCE_TABLE "sequence_instance"
+#define INSTANCE_SEQUENCE "sequence_instance_sequence"
+
 typedef struct ColumnLayout
 {
 	const char *name;

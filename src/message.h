@@ -71,7 +71,7 @@ extern const char *state_from_arg(FunctionCallInfo fcinfo, int n);
 extern bool message_lookup(Oid inbox, const ClaimKey *key, Record *record);
 extern void message_get(Oid inbox, int64 id, Record *record, ClaimKey *key);
 extern void message_refuse_state(const Record *record)
-	pg_attribute_noreturn();
+			pg_attribute_noreturn();
 extern void message_refuse(Oid inbox, int64 id) pg_attribute_noreturn();
 
 extern List *message_processed_types(Oid inbox, int64 instance_id,

@@ -19,7 +19,8 @@ my $type = qr/
     (?! (?: return|goto|else|case|default|typedef ) \b )
     \w+ (?: \s (?: int|long|char|const ) )*/x;
 my $name = qr/(?:\w+|\(\*+\w+\)) (?: [;,\[(] | \s= | \s?:\s?\d | \s\( )/x;
-my $unfinished = qr{(?:[-+/%&|=?,<>]|\s:)$};
+# how a line ends that goes on after it
+my $unfinished = qr{(?:[-+/%&|=?,<>]|\s:|\*\))$};
 
 # What masked() writes over text that isn't code to be laid out.
 use constant { COMMENT => "\x00", FIXED => "\x01" };
@@ -52,15 +53,7 @@ sub masked
     return split(/\n/, $text, -1);
 }
 
-# The depth of parentheses after a masked line.
-sub depth
-{
-    my ($depth, $line) = @_;
-
-    return $depth + ($line =~ tr/(//) - ($line =~ tr/)//);
-}
-
-# The lines whose statement goes on after them, true for each.
+# True for each line whose statement goes on after it.
 sub continued
 {
     my @lines = @_;
@@ -73,7 +66,7 @@ sub continued
         (my $code = $masked[$i]) =~ s/\s*\x00[\x00\t]*$//;
         my $in_comment = $masked[$i] =~ /\x00$/ && $lines[$i] !~ m{\*/$};
 
-        $depth = depth($depth, $code);
+        $depth += ($code =~ tr/(//) - ($code =~ tr/)//);
         $continued[$i] = $code =~ /\S/ && $code !~ /\x01/ && !$in_comment
           && ($depth > 0 || $code =~ $unfinished);
     }
@@ -117,7 +110,7 @@ sub clang_format
     return @formatted;
 }
 
-# Takes out the marks, and the breaks that clang-format added.
+# Takes out the marks, and the breaks that clang-format added: those without.
 sub unmark
 {
     my @lines = @_;
@@ -129,7 +122,7 @@ sub unmark
     {
         if ($continued[$i] && !$marked[$i])
         {
-            my $space = $result[-1] =~ /\($/ ? '' : ' ';
+            my $space = $result[-1] =~ /\($/ || $lines[$i] eq '' ? '' : ' ';
             $result[-1] .= $space . $lines[$i] =~ s/^\s+//r;
         }
         else
@@ -170,7 +163,7 @@ sub align
 
             $before = "$1 ";
             $after = $1 . blanks(width($1), $column - ($2 =~ tr/*//));
-            $names = width($after . $2);
+            $names = $column;
         }
         substr($_, 0, length $before) = $after for $lines[$i], $masked[$i];
 

@@ -352,7 +352,7 @@ class Consumer:
 
     def declare(self):
         """The same declarations once more; sometimes rolled back."""
-        with self.transaction():
+        with contextlib.suppress(psycopg.Rollback), self.transaction():
             self.execute('SELECT seqinbox_declare(%s)',
                          json.dumps(self.task.world.document()))
             time.sleep(self.rng.uniform(0, 0.02))
