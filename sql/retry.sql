@@ -166,7 +166,6 @@ SELECT next('order');
 -- in the way
 SELECT seqinbox_record_failure('A', 'a-13', 'claimed', 'error', 'value') > 0 AS recorded;
 SELECT seqinbox_claim('A', 'a-13', instance('claimed'));
-SELECT receive('A', 'a-13', 'claimed');
 SELECT seqinbox_retry(id('a-13'));
 SELECT next('claimed');
 

@@ -241,7 +241,11 @@ bool
 claim_delete(Oid inbox, const ClaimKey *key)
 {
 	Datum		values[2];
+	bool		deleted;
 
 	fill_key(values, key);
-	return statement_run(inbox, &delete, values, NULL) > 0;
+	statements_read_latest(true);
+	deleted = statement_run(inbox, &delete, values, NULL) > 0;
+	statements_read_latest(false);
+	return deleted;
 }

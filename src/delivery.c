@@ -141,7 +141,7 @@ take_over(Oid inbox, const Delivery *delivery)
 	const ClaimKey *key = &delivery->message.key;
 	Record		record;
 
-	if (!message_lookup(inbox, key, &record) ||
+	if (!message_lookup_current(inbox, key, &record) ||
 		!state_is(record.state, STATE_FAILED))
 		return false;
 	(void) claim_delete(inbox, key);
@@ -238,7 +238,7 @@ decide_claimed(Oid inbox, Delivery *delivery)
 	Record		record;
 	bool		found;
 
-	found = message_lookup(inbox, &delivery->message.key, &record);
+	found = message_lookup_current(inbox, &delivery->message.key, &record);
 	if (found && !state_is(record.state, STATE_FAILED))
 	{
 		delivery->outcome = OUTCOME_DUPLICATE;

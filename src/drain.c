@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
@@ -335,6 +336,24 @@ take_message(Oid inbox, int64 id, ReleasedMessage *released)
 	return true;
 }
 
+/*
+ * Whether the transaction's snapshot hides a message that is to be released.
+ */
+static bool
+misses_any(Oid inbox, const DrainedInstance *instance, TimestampTz now)
+{
+	int64		id;
+	bool		failed;
+	bool		found;
+
+	if (!IsolationUsesXactSnapshot())
+		return false;
+	statements_read_latest(true);
+	found = find_next(inbox, instance, now, &id, &failed);
+	statements_read_latest(false);
+	return found;
+}
+
 static void
 settle(Oid inbox, int64 instance_id, TimestampTz now)
 {
@@ -342,7 +361,9 @@ settle(Oid inbox, int64 instance_id, TimestampTz now)
 
 	values[0] = Int64GetDatum(instance_id);
 	values[1] = TimestampTzGetDatum(now);
+	statements_read_latest(true);
 	(void) statement_run(inbox, &clear_due, values, NULL);
+	statements_read_latest(false);
 	instance_close_if_complete(inbox, instance_id);
 }
 
@@ -375,6 +396,8 @@ drain_release(Oid inbox, const DrainedInstance *instance,
 		if (take_message(inbox, id, released))
 			return true;
 	}
+	if (misses_any(inbox, instance, now))
+		serialization_failure();
 	settle(inbox, instance->id, now);
 	return false;
 }

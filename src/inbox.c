@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "lib/stringinfo.h"
@@ -19,6 +20,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
@@ -51,6 +53,8 @@ static bool schemas_changed = false;
  */
 static List *retired = NIL;
 static int	running = 0;
+
+static bool read_latest = false;
 
 static void
 mark_schemas_changed(Datum arg pg_attribute_unused(),
@@ -99,6 +103,9 @@ inbox_in_use(void)
 	Oid			few[MAX_SEARCH_PATH];
 	Oid		   *path = few;
 	int			length;
+
+	/* an error may have kept a call before this one from doing so */
+	read_latest = false;
 
 	length = fetch_search_path_array(few, MAX_SEARCH_PATH);
 	if (length > MAX_SEARCH_PATH)
@@ -286,7 +293,12 @@ run_plan(SPIPlanPtr plan, Datum *values, const char *nulls)
 	running++;
 	PG_TRY();
 	{
-		result = SPI_execute_plan(plan, values, nulls, false, 0);
+		if (read_latest && IsolationUsesXactSnapshot())
+			result = SPI_execute_snapshot(plan, values, nulls,
+										  GetLatestSnapshot(),
+										  InvalidSnapshot, false, true, 0);
+		else
+			result = SPI_execute_plan(plan, values, nulls, false, 0);
 	}
 	PG_FINALLY();
 	{
@@ -294,6 +306,21 @@ run_plan(SPIPlanPtr plan, Datum *values, const char *nulls)
 	}
 	PG_END_TRY();
 	return result;
+}
+
+/*
+ * In a transaction that keeps one snapshot, lets statements see what has been
+ * committed since, as they do in READ COMMITTED.
+ *
+ * This is for what must not be missed: others rely on it to be seen by
+ * whoever gets the lock after them.  What is handed to the application is
+ * still chosen by the transaction's own snapshot, since its handler sees no
+ * more than that.
+ */
+void
+statements_read_latest(bool latest)
+{
+	read_latest = latest;
 }
 
 /*

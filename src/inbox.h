@@ -33,6 +33,7 @@ extern char *inbox_sql(const char *quoted_schema, const char *text);
 
 extern uint64 statement_run(Oid inbox, const Statement *statement,
 							Datum *values, const char *nulls);
+extern void statements_read_latest(bool latest);
 extern bool statement_get(int column, Datum *value);
 extern text *statement_get_text(int column);
 extern bool statement_get_from(int row, int column, Datum *value);

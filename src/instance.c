@@ -187,7 +187,9 @@ instance_set_due(Oid inbox, int64 id, TimestampTz due_at)
 {
 	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(due_at)};
 
+	statements_read_latest(true);
 	(void) statement_run(inbox, &set_due, values, NULL);
+	statements_read_latest(false);
 }
 
 bool
@@ -212,8 +214,10 @@ look_at(Oid inbox, int64 id, TimestampTz now, bool *waiting, bool *complete)
 	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(now)};
 	Datum		value;
 
+	statements_read_latest(true);
 	if (statement_run(inbox, &look, values, NULL) == 0)
 		instance_unknown(id);
+	statements_read_latest(false);
 	*waiting = statement_get(1, &value) && DatumGetBool(value);
 	*complete = statement_get(2, &value) && DatumGetBool(value);
 }

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
@@ -255,6 +256,37 @@ message_lookup(Oid inbox, const ClaimKey *key, Record *record)
 		return false;
 	read_record(record);
 	return true;
+}
+
+void
+serialization_failure(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not serialize access due to concurrent update")));
+}
+
+/*
+ * As message_lookup(), for whoever has the claim and acts on what is found.
+ * A claim can be won that was freed after the transaction's snapshot was
+ * taken; the record that was written with it must not be overlooked.
+ */
+bool
+message_lookup_current(Oid inbox, const ClaimKey *key, Record *record)
+{
+	bool		found = message_lookup(inbox, key, record);
+	Record		latest;
+
+	if (!IsolationUsesXactSnapshot())
+		return found;
+
+	statements_read_latest(true);
+	if (message_lookup(inbox, key, &latest) != found ||
+		(found && (latest.id != record->id ||
+				   !state_is(latest.state, record->state))))
+		serialization_failure();
+	statements_read_latest(false);
+	return found;
 }
 
 void

@@ -69,6 +69,9 @@ extern bool state_is(const char *state, const char *other);
 extern const char *state_from_arg(FunctionCallInfo fcinfo, int n);
 
 extern bool message_lookup(Oid inbox, const ClaimKey *key, Record *record);
+extern bool message_lookup_current(Oid inbox, const ClaimKey *key,
+								   Record *record);
+extern void serialization_failure(void) pg_attribute_noreturn();
 extern void message_get(Oid inbox, int64 id, Record *record, ClaimKey *key);
 extern void message_refuse_state(const Record *record)
 			pg_attribute_noreturn();

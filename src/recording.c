@@ -38,7 +38,7 @@ record_message(Oid inbox, int64 instance_id, const Message *message,
 	{
 		Record		record;
 
-		if (!message_lookup(inbox, &message->key, &record))
+		if (!message_lookup_current(inbox, &message->key, &record))
 			return message_insert(inbox, instance_id, message, verdict);
 		if (state_is(record.state, STATE_PROCESSED) &&
 			!state_is(verdict->state, STATE_PROCESSED))
@@ -223,7 +223,7 @@ refuse_unless_failed(Oid inbox, const ClaimKey *key)
 {
 	Record		record;
 
-	if (message_lookup(inbox, key, &record) &&
+	if (message_lookup_current(inbox, key, &record) &&
 		!state_is(record.state, STATE_FAILED))
 		message_refuse_state(&record);
 }
