@@ -302,3 +302,12 @@ DROP SCHEMA create_inbox, create_inbox_default, "In ""box"" it's \ %s; --", :"lo
     create_inbox_view, create_inbox_type, create_inbox_stay, "create_inbox Index",
     create_inbox_rights, create_inbox_forbidden CASCADE;
 DROP ROLE regress_seqinbox_owner, regress_seqinbox_other;
+
+-- a name that looks like what stands for the schema in our own commands
+SELECT seqinbox_create_inbox('a $inbox b');
+SELECT count(*) AS tables FROM pg_tables WHERE schemaname = 'a $inbox b';
+SET client_min_messages = warning;
+DROP SCHEMA "a $inbox b" CASCADE;
+RESET client_min_messages;
+SELECT seqinbox_create_inbox('information_schema');
+\echo :SQLSTATE

@@ -218,7 +218,7 @@ claim_try(Oid inbox, const ClaimKey *key, int64 instance_id)
 			return CLAIM_IN_FLIGHT;
 
 		result = take_without_waiting(inbox, key, instance_id);
-		if (result != CLAIM_IN_FLIGHT)
+		if (result != CLAIM_IN_FLIGHT || look == CLAIM_LOOKS_UNKNOWN)
 			return result;
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -27,7 +27,8 @@ typedef enum ClaimLook
 {
 	CLAIM_LOOKS_FREE,
 	CLAIM_LOOKS_TAKEN,
-	CLAIM_LOOKS_UNDECIDED
+	CLAIM_LOOKS_UNDECIDED,
+	CLAIM_LOOKS_UNKNOWN			/* it could not be looked at */
 } ClaimLook;
 
 extern bool claim_take(Oid inbox, const ClaimKey *key, int64 instance_id);

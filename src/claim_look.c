@@ -13,12 +13,15 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
@@ -40,31 +43,45 @@ key_column_is(Relation claims, Relation index, int n, const char *name)
 	return attnum == get_attnum(RelationGetRelid(claims), name);
 }
 
+static bool
+is_key(Relation claims, Relation index)
+{
+	Form_pg_index form = index->rd_index;
+
+	return form->indisunique && form->indisvalid && form->indimmediate &&
+		index->rd_rel->relam == BTREE_AM_OID &&
+		form->indnkeyatts == KEY_COLUMNS &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
+		key_column_is(claims, index, 0, "message_type") &&
+		key_column_is(claims, index, 1, "idempotence_id");
+}
+
 /*
- * The primary key, or NULL when it is not what it should be: then the caller
- * has to do without looking.
+ * The unique index of the claim's key, whatever its name, or NULL: then the
+ * caller has to do without looking.
  */
 static Relation
 open_key(Relation claims)
 {
-	Oid			relid = get_relname_relid(CLAIM_KEY,
-										  RelationGetNamespace(claims));
-	Relation	index;
+	List	   *oids;
+	ListCell   *lc;
+	Relation	key = NULL;
 
-	if (claims->rd_rel->relkind != RELKIND_RELATION || !OidIsValid(relid) ||
-		get_rel_relkind(relid) != RELKIND_INDEX)
+	if (claims->rd_rel->relkind != RELKIND_RELATION)
 		return NULL;
 
-	index = index_open(relid, AccessShareLock);
-	if (index->rd_index->indrelid == RelationGetRelid(claims) &&
-		index->rd_index->indisvalid &&
-		index->rd_index->indnkeyatts == KEY_COLUMNS &&
-		key_column_is(claims, index, 0, "message_type") &&
-		key_column_is(claims, index, 1, "idempotence_id"))
-		return index;
+	oids = RelationGetIndexList(claims);
+	foreach(lc, oids)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
-	index_close(index, AccessShareLock);
-	return NULL;
+		if (key == NULL && is_key(claims, index))
+			key = index;
+		else
+			index_close(index, AccessShareLock);
+	}
+	list_free(oids);
+	return key;
 }
 
 static ClaimLook
@@ -107,8 +124,7 @@ look_at_rows(Relation claims, Relation index, const ClaimKey *key)
 }
 
 /*
- * Free is also the answer where looking is not possible or not permitted;
- * the insert that follows says why.
+ * Unknown is the answer where looking is not possible or not permitted.
  */
 ClaimLook
 claim_look(Oid inbox, const ClaimKey *key)
@@ -117,7 +133,7 @@ claim_look(Oid inbox, const ClaimKey *key)
 									pstrdup(CLAIM_TABLE), -1);
 	Relation	claims = table_openrv(name, RowExclusiveLock);
 	Relation	index = open_key(claims);
-	ClaimLook	look = CLAIM_LOOKS_FREE;
+	ClaimLook	look = CLAIM_LOOKS_UNKNOWN;
 
 	if (index != NULL)
 	{

@@ -46,7 +46,7 @@
 
 /* how long to wait for the tables' locks at a time, and then to let others go */
 #define LOCK_TRY "100ms"
-#define PAUSE_BETWEEN_LOCK_TRIES (50 * 1000)	/* microseconds */
+#define PAUSE_BETWEEN_LOCK_TRIES (50 * 1000L)	/* microseconds */
 
 typedef struct Setup
 {
@@ -58,14 +58,23 @@ typedef struct Setup
 } Setup;
 
 static void
-run_ddl(const Setup *setup, const char *text)
+run_sql(const char *sql)
 {
-	char	   *sql = inbox_sql(setup->quoted_name, text);
 	int			result = SPI_execute(sql, false, 0);
 
 	if (result < 0)
 		elog(ERROR, "could not run \"%s\": %s",
 			 sql, SPI_result_code_string(result));
+}
+
+/*
+ * Runs a command in whose text $inbox stands for the schema.  The schema's
+ * name must not be in it already: it may be such that it would be replaced.
+ */
+static void
+run_ddl(const Setup *setup, const char *text)
+{
+	run_sql(inbox_sql(setup->quoted_name, text));
 }
 
 static void
@@ -223,7 +232,8 @@ append_column(StringInfo ddl, const Setup *setup, const ColumnLayout *column)
 
 	appendStringInfo(ddl, "%s %s", column->name, column->type);
 	if (column->constraint != NULL)
-		appendStringInfo(ddl, " %s", column->constraint);
+		appendStringInfo(ddl, " %s", inbox_sql(setup->quoted_name,
+											   column->constraint));
 	if (value != NULL)
 		appendStringInfo(ddl, " DEFAULT %s", value);
 }
@@ -260,7 +270,8 @@ create_table(Setup *setup, const TableLayout *table)
 	find_or_create_sequences(setup, table, false);
 
 	initStringInfo(&ddl);
-	appendStringInfo(&ddl, "CREATE TABLE $inbox.%s (", table->name);
+	appendStringInfo(&ddl, "CREATE TABLE %s.%s (",
+					 setup->quoted_name, table->name);
 	for (int i = 0; i < table->column_count; i++)
 	{
 		append_column(&ddl, setup, &table->columns[i]);
@@ -270,7 +281,7 @@ create_table(Setup *setup, const TableLayout *table)
 					 table->primary_key.name);
 	append_keys(&ddl, table->primary_key.keys);
 	appendStringInfoString(&ddl, "))");
-	run_ddl(setup, ddl.data);
+	run_sql(ddl.data);
 
 	for (int i = 0; i < table->index_count; i++)
 		run_ddl(setup, index_ddl(table, &table->indexes[i], ""));
@@ -310,7 +321,8 @@ complete_columns(Setup *setup, const TableLayout *table, Oid relid)
 	const char *separator = "";
 
 	initStringInfo(&ddl);
-	appendStringInfo(&ddl, "ALTER TABLE $inbox.%s", table->name);
+	appendStringInfo(&ddl, "ALTER TABLE %s.%s",
+					 setup->quoted_name, table->name);
 	for (int i = 0; i < table->column_count; i++)
 	{
 		const ColumnLayout *column = &table->columns[i];
@@ -338,7 +350,7 @@ complete_columns(Setup *setup, const TableLayout *table, Oid relid)
 	}
 	if (*separator == '\0')
 		return;
-	run_ddl(setup, ddl.data);
+	run_sql(ddl.data);
 	setup->changed = true;
 }
 
@@ -604,11 +616,12 @@ seqinbox_create_inbox(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be empty", "inbox_schema")));
-	if (IsReservedName(setup.name))
+	if (IsReservedName(setup.name) ||
+		strcmp(setup.name, "information_schema") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_RESERVED_NAME),
 				 errmsg("schema \"%s\" cannot be an inbox", setup.name),
-				 errdetail("The prefix \"pg_\" is reserved for system schemas.")));
+				 errdetail("The name belongs to the system.")));
 
 	lock_setup();
 	SPI_connect();

@@ -256,12 +256,15 @@ find_next(Oid inbox, const DrainedInstance *instance, TimestampTz now,
  * A failed message has no claim.  Before it is handed out again it needs one,
  * against a resend, and a payload.  Waiting for the claim could be a deadlock
  * with whoever waits for the instance.  A claim that is there and committed,
- * while its record says FAILED, belongs to nobody any more.
+ * while its record says FAILED, belongs to nobody any more.  Where history
+ * left another record that says that the message was processed, or is
+ * waiting, this one is not tried again.
  */
 static bool
 may_retry(Oid inbox, const DrainedInstance *instance, int64 id)
 {
 	Record		record;
+	Record		counting;
 	ClaimKey	key;
 
 	if (!payload_is_buffered(inbox, id))
@@ -270,6 +273,12 @@ may_retry(Oid inbox, const DrainedInstance *instance, int64 id)
 		return false;
 	}
 	message_get(inbox, id, &record, &key);
+	if (message_lookup(inbox, &key, &counting) && counting.id != id &&
+		!state_is(counting.state, STATE_FAILED))
+	{
+		(void) message_set_retry(inbox, id, DT_NOEND);
+		return false;
+	}
 	if (claim_try(inbox, &key, instance->id) == CLAIM_IN_FLIGHT)
 	{
 		TimestampTz later = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),

@@ -195,10 +195,19 @@ forget_changed_schemas(void)
 	}
 }
 
+static void
+set_for_planning(const char *setting)
+{
+	(void) set_config_option(setting, "off",
+							 PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
 /*
  * A plan outlives the moment at which a table was small, and a sequential
  * scan chosen then would be slow later.  So the plan is made once, for any
- * parameters, with sequential scans discouraged.
+ * parameters, with sequential scans discouraged.  Where one is needed all the
+ * same, it then looks so expensive that it would be compiled each time.
  */
 static void
 plan_for_big_tables(SPIPlanPtr plan)
@@ -206,9 +215,8 @@ plan_for_big_tables(SPIPlanPtr plan)
 	int			level = NewGUCNestLevel();
 	CachedPlan *cached;
 
-	(void) set_config_option("enable_seqscan", "off",
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	set_for_planning("enable_seqscan");
+	set_for_planning("jit");
 	cached = SPI_plan_get_cached_plan(plan);
 	if (cached != NULL)
 		ReleaseCachedPlan_compat(cached);

@@ -130,6 +130,7 @@ static const Statement update = {
 	" trace_id_high = COALESCE($10, m.trace_id_high),"
 	" trace_id = COALESCE($11, m.trace_id),"
 	" span_id = COALESCE($12, m.span_id),"
+	" parent_span_id = CASE WHEN $12 IS NULL THEN m.parent_span_id END,"
 	" trace_id_string = COALESCE($13, m.trace_id_string),"
 	" sampled = COALESCE($14, m.sampled)"
 	" WHERE m.id" EQ "$15"
@@ -230,6 +231,7 @@ read_record(Record *record)
 	Datum		value;
 
 	memset(record, 0, sizeof(*record));
+	record->state = "";
 	if (statement_get(COLUMN_ID, &value))
 		record->id = DatumGetInt64(value);
 	if (statement_get(COLUMN_STATE, &value))

@@ -31,6 +31,13 @@ static const Statement buffer_headers = {
 	3, {INT8OID, TEXTARRAYOID, BYTEAARRAYOID}
 };
 
+static const Statement move = {
+	"UPDATE $inbox.buffered_message b SET sequence_instance_id = $1"
+	" WHERE b.sequenced_message_id" EQ "$2"
+	" AND b.sequence_instance_id" NE "$1",
+	2, {INT8OID, INT8OID}
+};
+
 static const Statement drop_headers = {
 	"DELETE FROM $inbox.message_header h USING $inbox.buffered_message b"
 	" WHERE h.buffered_message_id" EQ "b.id"
@@ -91,8 +98,7 @@ payload_count_headers(Payload *payload)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("arguments \"header_names\" and \"header_values\" must have the same length"),
-				 errdetail("There are %d names and %d values.",
-						   names, values)));
+				 errdetail("The lengths are %d and %d.", names, values)));
 	if (names > 0 && array_contains_nulls(payload->header_names))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -148,6 +154,19 @@ payload_buffer(Oid inbox, int64 instance_id, int64 message_id,
 		elog(ERROR, "buffered message has no id");
 	if (payload->header_count > 0)
 		insert_headers(inbox, DatumGetInt64(buffered_id), payload);
+}
+
+/*
+ * Lets a buffered payload follow its message to another instance.
+ */
+void
+payload_move(Oid inbox, int64 instance_id, int64 message_id)
+{
+	Datum		values[2];
+
+	values[0] = Int64GetDatum(instance_id);
+	values[1] = Int64GetDatum(message_id);
+	(void) statement_run(inbox, &move, values, NULL);
 }
 
 void

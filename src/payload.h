@@ -26,6 +26,7 @@ extern void payload_count_headers(Payload *payload);
 extern bool payload_is_given(const Payload *payload);
 extern void payload_buffer(Oid inbox, int64 instance_id, int64 message_id,
 						   const Payload *payload);
+extern void payload_move(Oid inbox, int64 instance_id, int64 message_id);
 extern void payload_drop(Oid inbox, int64 message_id);
 extern void payload_fetch(Oid inbox, int64 message_id, Payload *payload);
 extern void payload_require(Oid inbox, int64 message_id);

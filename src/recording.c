@@ -51,20 +51,25 @@ record_message(Oid inbox, int64 instance_id, const Message *message,
 
 /*
  * A waiting message always has its payload buffered, a processed one never.
- * A failed one keeps what it has, unless this delivery brings it again.
+ * What is buffered stays, unless this delivery brings it again: it is the
+ * same message.
  */
 static void
 update_payload(Oid inbox, int64 instance_id, int64 id,
 			   const Payload *payload, const char *state)
 {
-	if (state_is(state, STATE_WAITING) ||
-		(state_is(state, STATE_FAILED) && payload_is_given(payload)))
+	bool		waiting = state_is(state, STATE_WAITING);
+
+	if (state_is(state, STATE_PROCESSED))
+		payload_drop(inbox, id);
+	else if (payload_is_given(payload) ||
+			 (waiting && !payload_is_buffered(inbox, id)))
 	{
 		payload_drop(inbox, id);
 		payload_buffer(inbox, instance_id, id, payload);
 	}
-	else if (state_is(state, STATE_PROCESSED))
-		payload_drop(inbox, id);
+	else
+		payload_move(inbox, instance_id, id);
 }
 
 /*
@@ -166,6 +171,20 @@ require_payload_for_retry(Oid inbox, int64 id, const Verdict *verdict)
 		payload_require(inbox, id);
 }
 
+/*
+ * Of several records that history left, the one that counts decides: it may
+ * say that the message was processed, or is waiting, and then has the claim.
+ */
+static void
+refuse_if_superseded(Oid inbox, int64 id, const ClaimKey *key)
+{
+	Record		record;
+
+	if (message_lookup(inbox, key, &record) && record.id != id &&
+		!state_is(record.state, STATE_FAILED))
+		message_refuse_state(&record);
+}
+
 PG_FUNCTION_INFO_V1(seqinbox_fail_and_release);
 Datum
 seqinbox_fail_and_release(PG_FUNCTION_ARGS)
@@ -185,6 +204,7 @@ seqinbox_fail_and_release(PG_FUNCTION_ARGS)
 	SPI_connect();
 	message_get(inbox, id, &record, &key);
 	instance_hold(inbox, record.instance_id);
+	refuse_if_superseded(inbox, id, &key);
 	if (!message_set_failed(inbox, id, &verdict))
 		message_refuse(inbox, id);
 

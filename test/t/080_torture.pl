@@ -13,11 +13,7 @@ use SeqinboxTest;
 # The server's log names the SQLSTATE of each error, for the checker, and who
 # waited for whom, for its reader. Deadlocks, where they may be, would hold the
 # consumers up for most of the time if they were not looked for so soon.
-#
-# allows_streaming is for wal_level = replica: with "minimal", a crash can set
-# back a sequence that the transaction that created it has used, a fault of the
-# server's, and create_inbox is such a transaction.
-my $node = new_node('main', init => [ allows_streaming => 1 ], conf => q{
+my $node = new_node('main', conf => q{
     restart_after_crash = on
     max_connections = 100
     shared_buffers = 64MB

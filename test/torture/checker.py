@@ -107,7 +107,7 @@ def check_always(connection, world):
 
 
 def check_end(connection, world, messages):
-    """Problems when all is done; the messages are those that were delivered."""
+    """Problems when all of these messages have been delivered and drained."""
     problems = check_always(connection, world) + run(connection, IN_THE_END)
     handled = set(connection.execute(
         'SELECT message_type, idempotence_id, context_id FROM effect'))
@@ -115,7 +115,8 @@ def check_end(connection, world, messages):
         'SELECT message_type, idempotence_id, context_id FROM operator_action'
         " WHERE action = 'EXPIRE'"))
     messages = set(messages)
-    problems += [f'lost: {message}' for message in messages - handled - expired]
+    problems += [f'lost: {message}'
+                 for message in messages - handled - expired]
     problems += [f'unknown: {effect}' for effect in handled - messages]
     return problems
 

@@ -118,7 +118,7 @@ def is_between_versions(error):
     The server lets FOR KEY SHARE go from older versions to newer ones, while
     FOR UPDATE comes back to the one that it began with.  README.md says more.
     """
-    waits = error.diag.message_detail.splitlines()
+    waits = (error.diag.message_detail or '').splitlines()
     return (len(waits) == 2 and
             all('waits for ShareLock on transaction' in wait for wait in waits)
             and re.search('while locking .*in relation "sequence_instance"',
@@ -353,8 +353,8 @@ class Consumer:
         if row is None:
             return
         action = self.rng.choice(['CONSUME', 'EXPIRE'])
-        with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState), \
-                self.transaction():
+        too_late = psycopg.errors.ObjectNotInPrerequisiteState
+        with contextlib.suppress(too_late), self.transaction():
             self.execute('INSERT INTO operator_action VALUES (%s, %s, %s, %s)',
                          action, *row[2:])
             if self.rng.random() < 0.5:

@@ -67,7 +67,7 @@ SELECT pid, state, wait_event_type, wait_event, pg_blocking_pids(pid), query
 
 
 class Generation:
-    """A new inbox with declarations of its own: rounds, the end, the checks."""
+    """A new inbox with declarations of its own, from beginning to end."""
 
     def __init__(self, pool, workers, seed):
         self.pool = pool
@@ -167,7 +167,8 @@ class Generation:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim.pid, signal.SIGKILL)
         else:
-            how = self.rng.choice(['pg_cancel_backend', 'pg_terminate_backend'])
+            how = self.rng.choice(['pg_cancel_backend',
+                                   'pg_terminate_backend'])
             self.connection.execute(f'SELECT {how}(%s)', victim)
         self.report.counts[how] += 1
 

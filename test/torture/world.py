@@ -59,7 +59,7 @@ class World:
                           for n in range(self.rng.randint(2, 5))}
 
     def _declare(self, number):
-        """The messages of a sequence as in a document of seqinbox_declare()."""
+        """The messages of a sequence, as seqinbox_declare() takes them."""
         types = []
         messages = []
         for n in range(self.rng.randint(2, 6)):
