@@ -250,3 +250,21 @@ SELECT s AS state, w AS another_waits, coalesce(d::text, 'not set') AS due_befor
 RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA store CASCADE;
+
+-- a payload that is buffered follows its message to another instance, and stays
+-- if it is not brought again
+CREATE SCHEMA store_moves;
+SELECT set_config('client_min_messages', 'warning', false) \gset
+SELECT seqinbox_create_inbox('store_moves') \gset
+SET search_path = store_moves;
+INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
+VALUES (1001, 'S', 'one', 'OPEN', now(), now()), (1002, 'S', 'two', 'OPEN', now(), now());
+SELECT seqinbox_store('A', 'm', 1001, 'WAITING', 'value', 'key', '{a,a}', ARRAY['1', NULL]::bytea[]) > 0 AS stored;
+SELECT seqinbox_store('A', 'm', 1002, 'FAILED') > 0 AS stored;
+SELECT seqinbox_store('A', 'm', 1002, 'WAITING') > 0 AS stored;
+SELECT m.state, m.sequence_instance_id, b.sequence_instance_id, b.message_value, b.message_key,
+       (SELECT array_agg(h.header_name || coalesce(encode(h.header_value, 'escape'), '') ORDER BY h.id)
+          FROM message_header h WHERE h.buffered_message_id = b.id) AS headers
+  FROM sequenced_message m JOIN buffered_message b ON b.sequenced_message_id = m.id;
+RESET search_path;
+DROP SCHEMA store_moves CASCADE;

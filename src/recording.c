@@ -44,7 +44,11 @@ record_message(Oid inbox, int64 instance_id, const Message *message,
 			!state_is(verdict->state, STATE_PROCESSED))
 			message_refuse_state(&record);
 		if (message_update(inbox, record.id, instance_id, message, verdict))
+		{
+			if (record.instance_id != instance_id)
+				payload_move(inbox, instance_id, record.id);
 			return record.id;
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -68,8 +72,6 @@ update_payload(Oid inbox, int64 instance_id, int64 id,
 		payload_drop(inbox, id);
 		payload_buffer(inbox, instance_id, id, payload);
 	}
-	else
-		payload_move(inbox, instance_id, id);
 }
 
 /*
