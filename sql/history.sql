@@ -122,6 +122,15 @@ SELECT remember('fail', '{WAITING,FAILED}', 'A', 1001, 9200);
 SELECT seqinbox_fail_and_release(9201);
 SELECT states('fail');
 SELECT outcome, id FROM seqinbox_receive('A', 'fail', 'one', 'value');
+-- a failed record is not tried again where another one was processed or waits;
+-- of several that failed, only one
+INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
+VALUES (1007, 'S', 'seven', 'OPEN', now(), now() + interval '1 day');
+SELECT remember('tried 1', '{PROCESSED,FAILED}', 'A', 1007, 9300), remember('tried 2', '{WAITING,FAILED}', 'A', 1007, 9310),
+       remember('tried 3', '{FAILED,FAILED}', 'A', 1007, 9320);
+SELECT seqinbox_retry(9302), seqinbox_retry(9312), seqinbox_retry(9321), seqinbox_retry(9322);
+SELECT id, idempotence_id FROM generate_series(1, 5) AS turn, seqinbox_next(1007 + 0 * turn);
+SELECT states('tried 1'), states('tried 2'), states('tried 3');
 -- a missing predecessor with several records is listed once
 INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
 VALUES (1006, 'S', 'six', 'OPEN', now(), now() + interval '1 day');

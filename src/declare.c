@@ -9,6 +9,7 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
@@ -86,12 +87,15 @@ static const Statement insert_type = {
 };
 
 /*
- * What waits may now be releasable, so its instances are due.  They are
- * locked in the order in which batches of deliveries lock them.
+ * What waits may now be releasable, so its instances are due.  They are held
+ * before they are written, and in the same order, as deliveries do: whoever
+ * holds an instance already is not made to queue behind a drain that waits
+ * for deliveries, some of which may be waiting for us.
  */
-static const Statement set_due = {
-	"UPDATE $inbox.sequence_instance i SET release_due_at = $2"
-	" WHERE i.id" EQ "ANY (ARRAY(SELECT l.id FROM ("
+#define IN_ORDER " ORDER BY i.name" AS_C ", i.context_id" AS_C
+
+static const Statement hold_waiting = {
+	"SELECT pg_catalog.array_agg(l.id) FROM ("
 	"SELECT i.id FROM $inbox.sequence_instance i"
 	" WHERE i.name" EQ "ANY ($1) AND i.id" EQ "ANY (ARRAY("
 	"SELECT m.sequence_instance_id FROM"
@@ -100,10 +104,17 @@ static const Statement set_due = {
 	" WHERE t.sequence_name" EQ "ANY ($1)) AS d"
 	" JOIN $inbox.sequenced_message m ON m.message_type" EQ "d.message_type"
 	" WHERE " MESSAGE_TO_RELEASE("$2") "))"
-	" ORDER BY i.name" AS_C ", i.context_id" AS_C
-	" FOR NO KEY UPDATE) AS l))"
-	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)",
+	IN_ORDER " FOR KEY SHARE) AS l",
 	2, {TEXTARRAYOID, TIMESTAMPTZOID}
+};
+
+static const Statement set_due = {
+	"UPDATE $inbox.sequence_instance i SET release_due_at = $2"
+	" WHERE i.id" EQ "ANY (ARRAY(SELECT l.id FROM ("
+	"SELECT i.id FROM $inbox.sequence_instance i WHERE i.id" EQ "ANY ($1)"
+	IN_ORDER " FOR NO KEY UPDATE) AS l))"
+	" AND (i.release_due_at IS NULL OR i.release_due_at" GT "$2)",
+	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
 
 static List *
@@ -263,7 +274,12 @@ seqinbox_declare(PG_FUNCTION_ARGS)
 
 	values[0] = PointerGetDatum(replaced);
 	values[1] = TimestampTzGetDatum(GetCurrentTimestamp());
-	(void) statement_run(inbox, &set_due, values, NULL);
+	(void) statement_run(inbox, &hold_waiting, values, NULL);
+	if (statement_get(1, &values[0]))
+	{
+		values[0] = PointerGetDatum(DatumGetArrayTypePCopy(values[0]));
+		(void) statement_run(inbox, &set_due, values, NULL);
+	}
 	SPI_finish();
 
 	PG_RETURN_VOID();

@@ -30,7 +30,11 @@
 #define POSTPONE_MS 1000
 
 #define SELECT_INSTANCE \
-	"SELECT i.id, i.name, i.context_id, i.pending_action" \
+	"SELECT i.id, i.name, i.context_id, i.pending_action," \
+	" i.state" EQ "'" INSTANCE_CLOSED "'" \
+	" OR EXISTS (SELECT 1 FROM $inbox.sequence_declaration s" \
+	" WHERE s.name" EQ "i.name" AS_C \
+	" AND s.sequencing_start_timestamp" GT "pg_catalog.clock_timestamp())" \
 	" FROM $inbox.sequence_instance i "
 
 static const Statement lock = {
@@ -166,6 +170,8 @@ read_instance(DrainedInstance *instance)
 		instance->name = DatumGetTextPCopy(value);
 	if (statement_get(3, &value))
 		instance->context_id = DatumGetTextPCopy(value);
+	instance->unconditional = statement_get(5, &value) &&
+		DatumGetBool(value);
 	if (statement_get(4, &value))
 	{
 		char	   *action = TextDatumGetCString(value);
@@ -240,7 +246,8 @@ find_next(Oid inbox, const DrainedInstance *instance, TimestampTz now,
 		return true;
 	}
 
-	types = releasable_types(inbox, instance->id, instance->name, now);
+	types = releasable_types(inbox, instance->id, instance->name,
+							 instance->unconditional, now);
 	values[1] = PointerGetDatum(text_list_array(types));
 	values[2] = TimestampTzGetDatum(now);
 	if (statement_run(inbox, &find_first, values, NULL) == 0)
@@ -403,7 +410,11 @@ drain_release(Oid inbox, const DrainedInstance *instance,
 		if (failed && !may_retry(inbox, instance, id))
 			continue;
 		if (take_message(inbox, id, released))
+		{
+			/* what it lets go needs it, where only an action was pending */
+			instance_set_due(inbox, instance->id, now);
 			return true;
+		}
 	}
 	if (misses_any(inbox, instance, now))
 		serialization_failure();

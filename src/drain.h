@@ -21,6 +21,7 @@ typedef struct DrainedInstance
 	int64		id;
 	text	   *name;
 	text	   *context_id;
+	bool		unconditional;	/* closed, or sequencing has not yet started */
 	bool		consume_all;
 	bool		close;
 } DrainedInstance;

@@ -27,11 +27,12 @@ release_condition_holds(Oid inbox, int64 instance_id,
 }
 
 /*
- * The types of which an instance has messages to release now.
+ * The types of which an instance has messages to release now.  As deliveries
+ * do, those of an instance that keeps nobody waiting need no condition.
  */
 List *
 releasable_types(Oid inbox, int64 instance_id, const text *sequence_name,
-				 TimestampTz now)
+				 bool unconditional, TimestampTz now)
 {
 	List	   *declarations = declared_types_to_release(inbox, instance_id,
 														 sequence_name, now);
@@ -52,7 +53,8 @@ releasable_types(Oid inbox, int64 instance_id, const text *sequence_name,
 	{
 		const Declaration *declaration = lfirst(lc);
 
-		if (condition_holds(declaration->condition, processed))
+		if (unconditional ||
+			condition_holds(declaration->condition, processed))
 			types = lappend(types, declaration->message_type);
 	}
 	return types;

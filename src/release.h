@@ -14,6 +14,7 @@
 extern bool release_condition_holds(Oid inbox, int64 instance_id,
 									const Condition *condition);
 extern List *releasable_types(Oid inbox, int64 instance_id,
-							  const text *sequence_name, TimestampTz now);
+							  const text *sequence_name, bool unconditional,
+							  TimestampTz now);
 
 #endif							/* SEQINBOX_RELEASE_H */
