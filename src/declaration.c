@@ -11,7 +11,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #include "declaration.h"
 #include "message.h"
@@ -121,6 +123,19 @@ declared_retention(Oid inbox, const text *sequence_name,
 		return false;
 	*retention_period = *DatumGetIntervalP(value);
 	return true;
+}
+
+/*
+ * Keeps seqinbox_declare() out until the transaction ends.  False when one is
+ * at work: what it has changed cannot be seen before it commits.
+ */
+bool
+declarations_try_hold(Oid inbox)
+{
+	Oid			relid = get_relname_relid(TYPE_DECLARATION_TABLE, inbox);
+
+	return OidIsValid(relid) &&
+		ConditionalLockRelationOid(relid, RowExclusiveLock);
 }
 
 static List *

@@ -27,6 +27,7 @@ extern void declaration_of_type(Oid inbox, const text *message_type,
 								Declaration *declaration);
 extern bool declared_retention(Oid inbox, const text *sequence_name,
 							   Interval *retention_period);
+extern bool declarations_try_hold(Oid inbox);
 extern List *declared_types(Oid inbox, const text *sequence_name);
 extern List *declared_types_to_release(Oid inbox, int64 instance_id,
 									   const text *sequence_name,

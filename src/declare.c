@@ -22,7 +22,8 @@
 
 /* one declaration at a time; readers are not kept waiting */
 static const Statement lock = {
-	"LOCK TABLE $inbox.message_type_declaration IN SHARE ROW EXCLUSIVE MODE",
+	"LOCK TABLE $inbox." TYPE_DECLARATION_TABLE
+	" IN SHARE ROW EXCLUSIVE MODE",
 	0, {0}
 };
 

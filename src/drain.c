@@ -19,6 +19,7 @@
 
 #include "claim.h"
 #include "dead_letter.h"
+#include "declaration.h"
 #include "drain.h"
 #include "instance.h"
 #include "payload.h"
@@ -26,7 +27,7 @@
 #include "sql.h"
 #include "texts.h"
 
-/* how long a retry waits when another transaction is deciding on its claim */
+/* how long to leave alone what another transaction is deciding on */
 #define POSTPONE_MS 1000
 
 #define SELECT_INSTANCE \
@@ -371,7 +372,7 @@ misses_any(Oid inbox, const DrainedInstance *instance, TimestampTz now)
 }
 
 static void
-settle(Oid inbox, int64 instance_id, TimestampTz now)
+clear_release_due(Oid inbox, int64 instance_id, TimestampTz now)
 {
 	Datum		values[2];
 
@@ -380,31 +381,15 @@ settle(Oid inbox, int64 instance_id, TimestampTz now)
 	statements_read_latest(true);
 	(void) statement_run(inbox, &clear_due, values, NULL);
 	statements_read_latest(false);
-	instance_close_if_complete(inbox, instance_id);
 }
 
-/*
- * Marks the first message that may be released as processed and returns it.
- * False when there is none; then the instance is settled: no longer due, and
- * closed when it is complete.
- *
- * All this happens at one moment: a retry that came due between the search
- * and the settling would be forgotten.
- */
-bool
-drain_release(Oid inbox, const DrainedInstance *instance,
+static bool
+release_first(Oid inbox, const DrainedInstance *instance, TimestampTz now,
 			  ReleasedMessage *released)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	int64		id;
 	bool		failed;
 
-	if (instance->close)
-	{
-		drain_close(inbox, instance->id);
-		return false;
-	}
-	expire_marked(inbox, instance->id);
 	while (find_next(inbox, instance, now, &id, &failed))
 	{
 		if (failed && !may_retry(inbox, instance, id))
@@ -418,7 +403,45 @@ drain_release(Oid inbox, const DrainedInstance *instance,
 	}
 	if (misses_any(inbox, instance, now))
 		serialization_failure();
-	settle(inbox, instance->id, now);
+	return false;
+}
+
+/*
+ * Marks the first message that may be released as processed and returns it.
+ * False when there is none; then the instance is settled: no longer due, and
+ * closed when it is complete.
+ *
+ * All this happens at one moment: a retry that came due between the search
+ * and the settling would be forgotten.  And it happens by declarations that
+ * stay until the commit, so they are held and asked once more; while one is
+ * being changed, the instance stays due for a while.
+ */
+bool
+drain_release(Oid inbox, const DrainedInstance *instance,
+			  ReleasedMessage *released)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (instance->close)
+	{
+		drain_close(inbox, instance->id);
+		return false;
+	}
+	expire_marked(inbox, instance->id);
+	if (release_first(inbox, instance, now, released))
+		return true;
+
+	if (!declarations_try_hold(inbox))
+	{
+		clear_release_due(inbox, instance->id, now);
+		instance_set_due(inbox, instance->id,
+						 TimestampTzPlusMilliseconds(now, POSTPONE_MS));
+		return false;
+	}
+	if (release_first(inbox, instance, now, released))
+		return true;
+	clear_release_due(inbox, instance->id, now);
+	instance_close_if_complete(inbox, instance->id);
 	return false;
 }
 

@@ -12,6 +12,7 @@
 
 #define CLAIM_TABLE "sequential_inbox_idempotence"
 #define CLAIM_KEY CLAIM_TABLE "_pkey"
+#define TYPE_DECLARATION_TABLE "message_type_declaration"
 
 #define STATEMENT_MAX_ARGS 24
 

@@ -213,7 +213,7 @@ const TableLayout inbox_layout[] = {
 	{"sequence_declaration",
 		UNIQUE("sequence_declaration_pkey", "name", NULL),
 	LIST_OF(sequence_declaration_columns), NULL, 0},
-	{"message_type_declaration",
+	{TYPE_DECLARATION_TABLE,
 		UNIQUE("message_type_declaration_pkey", "message_type", NULL),
 		LIST_OF(message_type_declaration_columns),
 	LIST_OF(message_type_declaration_indexes)},
