@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "args.h"
 #include "claim.h"
 #include "compat.h"
 #include "instance.h"
@@ -68,6 +69,18 @@ static const Statement delete = {
 	" WHERE c.message_type" EQ "$1 AND c.idempotence_id" EQ "$2",
 	2, {TEXTOID, TEXTOID}
 };
+
+/*
+ * Type and idempotence ID are the first two arguments of every function that
+ * takes them.
+ */
+void
+claim_key_from_args(FunctionCallInfo fcinfo, ClaimKey *key)
+{
+	key->message_type = arg_name(fcinfo, 0, "message_type", MAX_TYPE_LENGTH);
+	key->idempotence_id = arg_name(fcinfo, 1, "idempotence_id",
+								   MAX_ID_LENGTH);
+}
 
 static void
 fill_key(Datum *values, const ClaimKey *key)

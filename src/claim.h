@@ -8,6 +8,7 @@
 #ifndef SEQINBOX_CLAIM_H
 #define SEQINBOX_CLAIM_H
 
+#include "fmgr.h"
 #include "inbox.h"
 
 typedef struct ClaimKey
@@ -30,6 +31,8 @@ typedef enum ClaimLook
 	CLAIM_LOOKS_UNDECIDED,
 	CLAIM_LOOKS_UNKNOWN			/* it could not be looked at */
 } ClaimLook;
+
+extern void claim_key_from_args(FunctionCallInfo fcinfo, ClaimKey *key);
 
 extern bool claim_take(Oid inbox, const ClaimKey *key, int64 instance_id);
 extern bool claim_hold_and_take(Oid inbox, const ClaimKey *key,

@@ -19,14 +19,6 @@
 #include "instance.h"
 #include "window.h"
 
-static void
-key_from_args(FunctionCallInfo fcinfo, ClaimKey *key)
-{
-	key->message_type = arg_name(fcinfo, 0, "message_type", MAX_TYPE_LENGTH);
-	key->idempotence_id = arg_name(fcinfo, 1, "idempotence_id",
-								   MAX_ID_LENGTH);
-}
-
 PG_FUNCTION_INFO_V1(seqinbox_claim);
 Datum
 seqinbox_claim(PG_FUNCTION_ARGS)
@@ -35,7 +27,7 @@ seqinbox_claim(PG_FUNCTION_ARGS)
 	Oid			inbox;
 	bool		won;
 
-	key_from_args(fcinfo, &key);
+	claim_key_from_args(fcinfo, &key);
 	inbox = inbox_in_use();
 	PreventCommandIfReadOnly("seqinbox_claim()");
 	idle_limit();
@@ -74,7 +66,7 @@ seqinbox_try_claim(PG_FUNCTION_ARGS)
 	Oid			inbox;
 	ClaimResult result;
 
-	key_from_args(fcinfo, &key);
+	claim_key_from_args(fcinfo, &key);
 	inbox = inbox_in_use();
 	PreventCommandIfReadOnly("seqinbox_try_claim()");
 	idle_limit();

@@ -182,10 +182,7 @@ message_from_args(FunctionCallInfo fcinfo, int first_payload_arg,
 {
 	int			n = first_payload_arg;
 
-	message->key.message_type = arg_name(fcinfo, 0, "message_type",
-										 MAX_TYPE_LENGTH);
-	message->key.idempotence_id = arg_name(fcinfo, 1, "idempotence_id",
-										   MAX_ID_LENGTH);
+	claim_key_from_args(fcinfo, &message->key);
 	message->payload.value = ARG_BYTEA(n);
 	message->payload.key = ARG_BYTEA(n + 1);
 	message->payload.header_names = ARG_ARRAY(n + 2);

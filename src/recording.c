@@ -137,9 +137,7 @@ seqinbox_lookup(PG_FUNCTION_ARGS)
 	}
 
 	call = SRF_FIRSTCALL_INIT();
-	key.message_type = arg_name(fcinfo, 0, "message_type", MAX_TYPE_LENGTH);
-	key.idempotence_id = arg_name(fcinfo, 1, "idempotence_id",
-								  MAX_ID_LENGTH);
+	claim_key_from_args(fcinfo, &key);
 	inbox = inbox_in_use();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
