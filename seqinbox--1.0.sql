@@ -309,3 +309,91 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION seqinbox_waiting() IS
 'what each waiting message waits for, a row for each predecessor it misses';
+
+-- Dead letters
+
+CREATE FUNCTION seqinbox_dead_letter(
+    id bigint,
+    reason text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'seqinbox_dead_letter'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_dead_letter(bigint, text) IS
+'give up on a waiting or failed message: it becomes a dead letter';
+
+CREATE FUNCTION seqinbox_requeue(
+    dead_letter_id bigint,
+    OUT process boolean,
+    OUT outcome text,
+    OUT id bigint,
+    OUT sequence_instance_id bigint,
+    OUT attempts int,
+    OUT release_due boolean)
+RETURNS record
+AS 'MODULE_PATHNAME', 'seqinbox_requeue'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_requeue(bigint) IS
+'take in a dead letter again, as a delivery';
+
+-- Housekeeping
+
+CREATE PROCEDURE seqinbox_housekeeping(
+    removal_delay interval DEFAULT '1 day',
+    batch_size int DEFAULT 1000,
+    max_duration interval DEFAULT '15 minutes',
+    keep_dead_letters interval DEFAULT NULL,
+    INOUT closed bigint DEFAULT NULL,
+    INOUT marked bigint DEFAULT NULL,
+    INOUT removed bigint DEFAULT NULL,
+    INOUT buried bigint DEFAULT NULL,
+    INOUT purged bigint DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'seqinbox_housekeeping'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE seqinbox_housekeeping(interval, int, interval, interval,
+    bigint, bigint, bigint, bigint, bigint) IS
+'close and remove instances whose time has come, in batches';
+
+-- Statistics
+
+CREATE FUNCTION seqinbox_message_stats(
+    OUT message_type text,
+    OUT state text,
+    OUT messages bigint,
+    OUT oldest_seconds double precision,
+    OUT estimated boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'seqinbox_message_stats'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_message_stats() IS
+'how many messages of each type are in each state, and the age of the oldest';
+
+CREATE FUNCTION seqinbox_instance_stats(
+    OUT sequence_name text,
+    OUT open_instances bigint,
+    OUT due_instances bigint,
+    OUT expiring_soon bigint,
+    OUT expired bigint,
+    OUT dead_letters bigint,
+    OUT closed_estimate bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'seqinbox_instance_stats'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_instance_stats() IS
+'how many instances of each sequence are in which condition';
+
+-- Privileges
+
+CREATE FUNCTION seqinbox_grant(
+    role name,
+    privilege text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'seqinbox_grant'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION seqinbox_grant(name, text) IS
+'grant a role what consumers, operators or observers of the inbox need';

@@ -12,11 +12,17 @@ INSERT INTO message_type_declaration (message_type, sequence_name) VALUES ('A', 
 SELECT seqinbox_claim('A', 'waiting', 1001);
 SELECT setval('sequenced_message_sequence', 2001, false);
 SELECT seqinbox_store('A', 'waiting', 1001, 'WAITING', 'value') AS id;
+INSERT INTO dead_letter (id, sequence_name, context_id, message_type, cluster_name, topic, sequenced_message_id,
+                         idempotence_id, state, created_at, attempts, reason, removed_at, payload_buffered)
+VALUES (3001, 'S', 'one', 'A', '', '', '00112233-4455-6677-8899-aabbccddeeff', 'dead', 'WAITING', now(), 0,
+        'reason', now(), true);
+CREATE ROLE regress_null_arguments;
 
 -- a value for each argument, by its name
 CREATE TABLE argument (name text PRIMARY KEY, value text NOT NULL);
 INSERT INTO argument
 VALUES ('cluster_name', 'main'), ('cluster_names', '{main}'), ('context_id', 'one'), ('context_ids', '{one}'),
+       ('dead_letter_id', '3001'),
        ('declaration', '{"sequences": [{"name": "S", "retentionPeriod": "24h", "messages": [{"type": "A"}]}]}'),
        ('error', 'error'), ('header_counts', '{1}'), ('header_names', '{h}'), ('header_values', '{v}'),
        ('id', '2001'), ('idempotence_id', 'new'), ('idempotence_ids', '{new}'),
@@ -24,7 +30,8 @@ VALUES ('cluster_name', 'main'), ('cluster_names', '{main}'), ('context_id', 'on
        ('message_type', 'A'), ('message_types', '{A}'),
        ('message_uuid', '00112233-4455-6677-8899-aabbccddeeff'),
        ('message_uuids', '{00112233-4455-6677-8899-aabbccddeeff}'),
-       ('message_value', 'value'), ('message_values', '{value}'), ('retention_period', '1 day'),
+       ('message_value', 'value'), ('message_values', '{value}'), ('privilege', 'observer'),
+       ('reason', 'reason'), ('retention_period', '1 day'), ('role', 'regress_null_arguments'),
        ('retry_after', '1 hour'), ('sequence_instance_id', '1001'), ('sequence_name', 'S'),
        ('state', 'WAITING'), ('topic', 'orders'), ('topics', '{orders}'),
        ('traceparent', '00-00000000000000010000000000000002-0000000000000003-01'),
@@ -86,3 +93,4 @@ SELECT (SELECT count(*) FROM sequential_inbox_idempotence) AS claims,
 
 RESET search_path;
 DROP SCHEMA null_arguments CASCADE;
+DROP ROLE regress_null_arguments;

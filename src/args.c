@@ -74,6 +74,18 @@ interval_before(const Interval *a, const Interval *b)
 											IntervalPGetDatum(b)));
 }
 
+void
+check_not_negative(const Interval *interval, const char *argument)
+{
+	Interval	zero;
+
+	memset(&zero, 0, sizeof(zero));
+	if (interval_before(interval, &zero))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must not be negative", argument)));
+}
+
 TimestampTz
 moment_after(TimestampTz moment, const Interval *interval)
 {
@@ -115,19 +127,12 @@ check_retention(const Interval *retention, const char *argument)
 TimestampTz
 arg_retry_at(const Interval *retry_after)
 {
-	Interval	zero;
 	TimestampTz retry_at;
 
 	if (retry_after == NULL)
 		return DT_NOEND;
 
-	memset(&zero, 0, sizeof(zero));
-	if (interval_before(retry_after, &zero))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must not be negative",
-						"retry_after")));
-
+	check_not_negative(retry_after, "retry_after");
 	retry_at = moment_after(GetCurrentTimestamp(), retry_after);
 	check_finite(retry_at, "retry_after");
 	return retry_at;

@@ -15,6 +15,9 @@
 #define MAX_TYPE_LENGTH 512
 #define MAX_ID_LENGTH 2048
 
+/* in bytes; a sentence, not a document */
+#define MAX_REASON_LENGTH 8192
+
 /* an argument that may be NULL, which then is a null pointer */
 #define ARG_TEXT(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_TEXT_PP(n))
 #define ARG_BYTEA(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_BYTEA_PP(n))
@@ -29,6 +32,8 @@ extern text *arg_name(FunctionCallInfo fcinfo, int n, const char *argument,
 					  int max_length);
 extern int64 arg_id(FunctionCallInfo fcinfo, int n, const char *argument);
 
+extern void check_not_negative(const Interval *interval,
+							   const char *argument);
 extern void check_retention(const Interval *retention, const char *argument);
 extern TimestampTz moment_after(TimestampTz moment, const Interval *interval);
 extern TimestampTz arg_retry_at(const Interval *retry_after);

@@ -99,8 +99,7 @@ declaration_of_type(Oid inbox, const text *message_type,
 				 errhint("Declare it in a sequence with seqinbox_declare().")));
 
 	read_type(0, declaration);
-	if (statement_get(COLUMN_SEQUENCE_NAME, &value))
-		declaration->sequence_name = DatumGetTextPCopy(value);
+	declaration->sequence_name = statement_get_text(COLUMN_SEQUENCE_NAME);
 	if (statement_get(COLUMN_RETENTION, &value))
 		declaration->retention_period = *DatumGetIntervalP(value);
 	if (statement_get(COLUMN_START, &value))

@@ -347,13 +347,33 @@ pick_new(Oid inbox, Delivery **deliveries, int count)
 	return picked;
 }
 
+static Delivery **
+pointers_to(Delivery *deliveries, int count)
+{
+	Delivery  **pointers = palloc(sizeof(Delivery *) * (count + 1));
+
+	for (int i = 0; i < count; i++)
+		pointers[i] = &deliveries[i];
+	return pointers;
+}
+
+/*
+ * Only opens the instances, for a caller that has something to do first.
+ */
+void
+deliveries_open(Oid inbox, Delivery *deliveries, int count)
+{
+	Delivery  **sorted = pointers_to(deliveries, count);
+
+	find_declarations(inbox, sorted, count);
+	open_instances(inbox, sorted, count);
+}
+
 void
 deliveries_receive(Oid inbox, Delivery *deliveries, int count)
 {
-	Delivery  **sorted = palloc(sizeof(Delivery *) * (count + 1));
+	Delivery  **sorted = pointers_to(deliveries, count);
 
-	for (int i = 0; i < count; i++)
-		sorted[i] = &deliveries[i];
 	find_declarations(inbox, sorted, count);
 	sort_deliveries(sorted, count, by_arrival);
 	count = pick_new(inbox, sorted, count);

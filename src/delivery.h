@@ -43,6 +43,7 @@ typedef struct Delivery
 	bool		release_due;
 } Delivery;
 
+extern void deliveries_open(Oid inbox, Delivery *deliveries, int count);
 extern void deliveries_receive(Oid inbox, Delivery *deliveries, int count);
 
 #endif							/* SEQINBOX_DELIVERY_H */

@@ -167,10 +167,8 @@ read_instance(DrainedInstance *instance)
 	memset(instance, 0, sizeof(*instance));
 	if (statement_get(1, &value))
 		instance->id = DatumGetInt64(value);
-	if (statement_get(2, &value))
-		instance->name = DatumGetTextPCopy(value);
-	if (statement_get(3, &value))
-		instance->context_id = DatumGetTextPCopy(value);
+	instance->name = statement_get_text(2);
+	instance->context_id = statement_get_text(3);
 	instance->unconditional = statement_get(5, &value) &&
 		DatumGetBool(value);
 	if (statement_get(4, &value))
@@ -298,24 +296,6 @@ may_retry(Oid inbox, const DrainedInstance *instance, int64 id)
 	return true;
 }
 
-static void
-read_trace(TraceContext *trace)
-{
-	Datum		value;
-
-	memset(trace, 0, sizeof(*trace));
-	if (statement_get(8, &value))
-		trace->trace_id_high = (uint64) DatumGetInt64(value);
-	if (statement_get(9, &value))
-		trace->trace_id = (uint64) DatumGetInt64(value);
-	if (statement_get(10, &value))
-		trace->span_id = (uint64) DatumGetInt64(value);
-	if (statement_get(11, &value))
-		trace->sampled = DatumGetBool(value);
-	trace->present = trace->span_id != 0 &&
-		(trace->trace_id_high != 0 || trace->trace_id != 0);
-}
-
 static bool
 take_message(Oid inbox, int64 id, ReleasedMessage *released)
 {
@@ -329,14 +309,10 @@ take_message(Oid inbox, int64 id, ReleasedMessage *released)
 
 	memset(released, 0, sizeof(*released));
 	released->id = id;
-	if (statement_get(1, &value))
-		message->key.message_type = DatumGetTextPCopy(value);
-	if (statement_get(2, &value))
-		message->key.idempotence_id = DatumGetTextPCopy(value);
-	if (statement_get(3, &value))
-		message->topic = DatumGetTextPCopy(value);
-	if (statement_get(4, &value))
-		message->cluster_name = DatumGetTextPCopy(value);
+	message->key.message_type = statement_get_text(1);
+	message->key.idempotence_id = statement_get_text(2);
+	message->topic = statement_get_text(3);
+	message->cluster_name = statement_get_text(4);
 	if (statement_get(5, &value))
 	{
 		message->uuid = palloc(sizeof(pg_uuid_t));
@@ -346,7 +322,7 @@ take_message(Oid inbox, int64 id, ReleasedMessage *released)
 		released->attempts = DatumGetInt32(value);
 	if (statement_get(7, &value))
 		released->received_at = DatumGetTimestampTz(value);
-	read_trace(&message->trace);
+	message_read_trace(8, &message->trace);
 
 	payload_fetch(inbox, id, &message->payload);
 	payload_drop(inbox, id);
@@ -451,10 +427,13 @@ drain_release(Oid inbox, const DrainedInstance *instance,
 void
 drain_close(Oid inbox, int64 instance_id)
 {
+	Datum		ids[1] = {Int64GetDatum(instance_id)};
+	ArrayType  *array = construct_array(ids, 1, INT8OID, sizeof(int64),
+										FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
 	Datum		values[2];
 
-	dead_letters_bury_instance(inbox, instance_id,
-							   "sequence instance was closed");
+	(void) dead_letters_bury_instances(inbox, PointerGetDatum(array),
+									   "sequence instance was closed");
 	fill_id_and_now(values, instance_id);
 	(void) statement_run(inbox, &close_now, values, NULL);
 }

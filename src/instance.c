@@ -67,24 +67,8 @@ static const Statement set_due = {
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 
-/*
- * Is anything to be released, now or when its condition holds, and has every
- * declared type been processed?  A sequence that is no longer declared lacks
- * nothing.
- */
 static const Statement look = {
-	"SELECT EXISTS (SELECT 1 FROM $inbox.sequenced_message m"
-	" WHERE m.sequence_instance_id" EQ "i.id"
-	" AND " MESSAGE_TO_RELEASE("$2") "),"
-	" NOT EXISTS (SELECT 1 FROM"
-	" (SELECT t.message_type" AS_DEFAULT " AS message_type"
-	" FROM $inbox.message_type_declaration t"
-	" WHERE t.sequence_name" EQ "i.name" AS_C ") AS d"
-	" WHERE (SELECT true FROM $inbox.sequenced_message m"
-	" WHERE m.sequence_instance_id" EQ "i.id"
-	" AND m.message_type" EQ "d.message_type"
-	" AND m.state" EQ "'" STATE_PROCESSED "'"
-	" LIMIT 1) IS NULL)"
+	"SELECT " INSTANCE_WAITS("$2") ", " INSTANCE_IS_COMPLETE
 	" FROM $inbox.sequence_instance i"
 	" WHERE i.id" EQ "$1",
 	2, {INT8OID, TIMESTAMPTZOID}

@@ -11,9 +11,35 @@
 #include "utils/timestamp.h"
 
 #include "inbox.h"
+#include "message.h"
+#include "sql.h"
 
 #define INSTANCE_OPEN "OPEN"
 #define INSTANCE_CLOSED "CLOSED"
+
+/*
+ * SQL: does instance i have messages to release, now or when their condition
+ * holds?
+ */
+#define INSTANCE_WAITS(now) \
+	"EXISTS (SELECT 1 FROM $inbox.sequenced_message m" \
+	" WHERE m.sequence_instance_id" EQ "i.id" \
+	" AND " MESSAGE_TO_RELEASE(now) ")"
+
+/*
+ * SQL: has every declared type been processed in instance i?  A sequence that
+ * is no longer declared lacks nothing.
+ */
+#define INSTANCE_IS_COMPLETE \
+	"NOT EXISTS (SELECT 1 FROM" \
+	" (SELECT t.message_type" AS_DEFAULT " AS message_type" \
+	" FROM $inbox.message_type_declaration t" \
+	" WHERE t.sequence_name" EQ "i.name" AS_C ") AS d" \
+	" WHERE (SELECT true FROM $inbox.sequenced_message m" \
+	" WHERE m.sequence_instance_id" EQ "i.id" \
+	" AND m.message_type" EQ "d.message_type" \
+	" AND m.state" EQ "'" STATE_PROCESSED "'" \
+	" LIMIT 1) IS NULL)"
 
 /* an instance as it is found when it is opened */
 typedef struct Instance

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "inbox.h"
+#include "instance.h"
 #include "layout.h"
 #include "message.h"
 #include "sql.h"
@@ -73,7 +74,9 @@ static const IndexLayout sequence_instance_indexes[] = {
 	{"sequence_instance_release_due_at", {"release_due_at"}, false,
 	"release_due_at IS NOT NULL", {"release_due_at"}},
 	{"sequence_instance_pending_action", {"id"}, false,
-	"pending_action IS NOT NULL", {NULL}}
+	"pending_action IS NOT NULL", {NULL}},
+	{"sequence_instance_open", {"name", "retain_until", "created_at"}, false,
+	"state" EQ "'" INSTANCE_OPEN "'", {NULL}}
 };
 
 static const ColumnLayout sequenced_message_columns[] = {
@@ -171,7 +174,7 @@ static const IndexLayout message_type_declaration_indexes[] = {
 
 static const ColumnLayout dead_letter_columns[] = {
 	ID_COLUMN("dead_letter_sequence"),
-	COLUMN("sequence_name", TEXT, NOT_NULL),
+	COLUMN("sequence_name", TEXT, KEY),
 	COLUMN("context_id", TEXT, NOT_NULL),
 	COLUMN("message_type", TEXT, KEY),
 	COLUMN("cluster_name", TEXT, NOT_NULL),
@@ -194,7 +197,7 @@ static const ColumnLayout dead_letter_columns[] = {
 
 static const IndexLayout dead_letter_indexes[] = {
 	INDEX("dead_letter_removed_at", "removed_at"),
-	INDEX("dead_letter_message_type", "message_type")
+	INDEX("dead_letter_sequence_name", "sequence_name")
 };
 
 #define LIST_OF(array) array, lengthof(array)

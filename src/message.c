@@ -292,7 +292,6 @@ void
 message_get(Oid inbox, int64 id, Record *record, ClaimKey *key)
 {
 	Datum		values[1] = {Int64GetDatum(id)};
-	Datum		value;
 
 	if (statement_run(inbox, &get, values, NULL) == 0)
 		ereport(ERROR,
@@ -300,10 +299,30 @@ message_get(Oid inbox, int64 id, Record *record, ClaimKey *key)
 				 errmsg("sequenced message %lld does not exist",
 						(long long) id)));
 	read_record(record);
-	if (statement_get(COLUMN_MESSAGE_TYPE, &value))
-		key->message_type = DatumGetTextPCopy(value);
-	if (statement_get(COLUMN_IDEMPOTENCE_ID, &value))
-		key->idempotence_id = DatumGetTextPCopy(value);
+	key->message_type = statement_get_text(COLUMN_MESSAGE_TYPE);
+	key->idempotence_id = statement_get_text(COLUMN_IDEMPOTENCE_ID);
+}
+
+/*
+ * Reads the columns trace_id_high, trace_id, span_id and sampled of the first
+ * row.
+ */
+void
+message_read_trace(int first_column, TraceContext *trace)
+{
+	Datum		value;
+
+	memset(trace, 0, sizeof(*trace));
+	if (statement_get(first_column, &value))
+		trace->trace_id_high = (uint64) DatumGetInt64(value);
+	if (statement_get(first_column + 1, &value))
+		trace->trace_id = (uint64) DatumGetInt64(value);
+	if (statement_get(first_column + 2, &value))
+		trace->span_id = (uint64) DatumGetInt64(value);
+	if (statement_get(first_column + 3, &value))
+		trace->sampled = DatumGetBool(value);
+	trace->present = trace->span_id != 0 &&
+		(trace->trace_id_high != 0 || trace->trace_id != 0);
 }
 
 /*

@@ -34,6 +34,10 @@
 	"(m.state" EQ "'" STATE_WAITING "' OR" \
 	" (m.state" EQ "'" STATE_FAILED "' AND m.retry_at" LE now "))"
 
+/* SQL: message m has not been processed and is not being given up */
+#define MESSAGE_IS_UNPROCESSED \
+	"(m.state" EQ "'" STATE_WAITING "' OR m.state" EQ "'" STATE_FAILED "')"
+
 /* what a delivery brings; a null pointer is a NULL argument */
 typedef struct Message
 {
@@ -77,6 +81,7 @@ extern void message_refuse_state(const Record *record)
 			pg_attribute_noreturn();
 extern void message_refuse(Oid inbox, int64 id) pg_attribute_noreturn();
 
+extern void message_read_trace(int first_column, TraceContext *trace);
 extern List *message_processed_types(Oid inbox, int64 instance_id,
 									 const List *message_types);
 extern int64 message_insert(Oid inbox, int64 instance_id,

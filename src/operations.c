@@ -11,6 +11,7 @@
 #include "fmgr.h"
 
 #include "args.h"
+#include "dead_letter.h"
 #include "declaration.h"
 #include "drain.h"
 #include "inbox.h"
@@ -137,4 +138,23 @@ seqinbox_close(PG_FUNCTION_ARGS)
 	SPI_finish();
 
 	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(seqinbox_dead_letter);
+Datum
+seqinbox_dead_letter(PG_FUNCTION_ARGS)
+{
+	int64		id = arg_id(fcinfo, 0, "id");
+	text	   *reason = arg_name(fcinfo, 1, "reason", MAX_REASON_LENGTH);
+	Oid			inbox = inbox_in_use();
+	int64		instance_id;
+	int64		letter_id;
+
+	SPI_connect();
+	instance_id = hold_instance_of(inbox, id);
+	letter_id = dead_letter_bury(inbox, id, reason);
+	(void) instance_finish(inbox, instance_id);
+	SPI_finish();
+
+	PG_RETURN_INT64(letter_id);
 }

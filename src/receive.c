@@ -17,7 +17,9 @@
 #include "utils/lsyscache.h"
 
 #include "args.h"
+#include "claim.h"
 #include "compat.h"
+#include "dead_letter.h"
 #include "delivery.h"
 #include "idle.h"
 #include "inbox.h"
@@ -86,6 +88,43 @@ seqinbox_receive(PG_FUNCTION_ARGS)
 	idle_limit();
 
 	SPI_connect();
+	deliveries_receive(inbox, &delivery, 1);
+	SPI_finish();
+
+	fill_result(&delivery, values, nulls);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * A dead letter comes in again, as a delivery does.  Its claim would make it
+ * a duplicate, so that goes first; the instance before it, in the order in
+ * which everybody locks them.
+ */
+PG_FUNCTION_INFO_V1(seqinbox_requeue);
+Datum
+seqinbox_requeue(PG_FUNCTION_ARGS)
+{
+	int64		id = arg_id(fcinfo, 0, "dead_letter_id");
+	Oid			inbox;
+	DeadLetter	letter;
+	Delivery	delivery;
+	TupleDesc	tupdesc;
+	Datum		values[RESULT_COLUMNS];
+	bool		nulls[RESULT_COLUMNS];
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	inbox = inbox_in_use();
+	idle_limit();
+
+	SPI_connect();
+	dead_letter_exhume(inbox, id, &letter);
+	memset(&delivery, 0, sizeof(delivery));
+	delivery.message = letter.message;
+	delivery.context_id = letter.context_id;
+	deliveries_open(inbox, &delivery, 1);
+	(void) claim_delete(inbox, &delivery.message.key);
 	deliveries_receive(inbox, &delivery, 1);
 	SPI_finish();
 

@@ -8,19 +8,55 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "compat.h"
 #include "idle.h"
 #include "inbox.h"
 #include "window.h"
+#include "worker.h"
 
 PG_MODULE_MAGIC;
 
 #define SECONDS_PER_WEEK (7 * 24 * 60 * 60)
 #define TEN_MINUTES_IN_MS (10 * 60 * 1000)
+#define SECONDS_PER_HOUR (60 * 60)
 
 PGDLLEXPORT void _PG_init(void);
+
+/*
+ * What only the workers need, which run only when the library is preloaded.
+ */
+static void
+define_housekeeping(void)
+{
+	DefineCustomStringVariable("seqinbox.housekeeping_databases",
+							   "Databases whose inboxes the background worker keeps clean.",
+							   "Names, with commas between them.",
+							   &housekeeping_databases,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_LIST_INPUT,
+							   NULL,
+							   NULL,
+							   NULL);
+
+	DefineCustomIntVariable("seqinbox.housekeeping_interval",
+							"How long from one housekeeping to the next.",
+							NULL,
+							&housekeeping_interval,
+							SECONDS_PER_HOUR,
+							1,
+							INT_MAX / 1000,
+							PGC_SIGHUP,
+							GUC_UNIT_S,
+							NULL,
+							NULL,
+							NULL);
+
+	worker_register_launcher();
+}
 
 void
 _PG_init(void)
@@ -50,6 +86,9 @@ _PG_init(void)
 							NULL,
 							NULL,
 							NULL);
+
+	if (process_shared_preload_libraries_in_progress)
+		define_housekeeping();
 
 	MarkGUCPrefixReserved_compat("seqinbox");
 	inbox_init();

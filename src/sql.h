@@ -16,7 +16,10 @@
 #define LT		" OPERATOR(pg_catalog.<) "
 #define LE		" OPERATOR(pg_catalog.<=) "
 #define GT		" OPERATOR(pg_catalog.>) "
+#define GE		" OPERATOR(pg_catalog.>=) "
 #define PLUS	" OPERATOR(pg_catalog.+) "
+#define MINUS	" OPERATOR(pg_catalog.-) "
+#define TIMES	" OPERATOR(pg_catalog.*) "
 
 /*
  * Text columns of an adopted inbox may have any collation; those of the

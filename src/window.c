@@ -41,6 +41,7 @@ static const Statement find = {
 	1, {TEXTOID}
 };
 
+/* what is there is left out before its ID would be drawn for nothing */
 static const Statement make = {
 	"INSERT INTO $inbox.sequence_instance"
 	" (name, context_id, state, created_at, closed_at, retain_until,"
@@ -49,6 +50,9 @@ static const Statement make = {
 	" $3, $3, w.retain_until, false"
 	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2))"
 	" AS w (context_id, retain_until)"
+	" WHERE NOT EXISTS (SELECT 1 FROM $inbox.sequence_instance i"
+	" WHERE i.name" EQ "'" WINDOW_SEQUENCE "'"
+	" AND i.context_id" EQ "w.context_id)"
 	" ON CONFLICT (name, context_id) DO NOTHING",
 	3, {TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID}
 };

@@ -113,7 +113,7 @@ my %strikes = (
     'kill -9 of a backend' => sub {
         my $pid = $node->safe_psql('postgres', q{
             SELECT pid FROM pg_stat_activity
-             WHERE query LIKE '%business%' AND pid <> pg_backend_pid() LIMIT 1});
+             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1});
         is(kill('KILL', $pid), 1, 'backend killed');
         return sub { $node->poll_query_until('postgres', 'SELECT true') };
     },

@@ -1,0 +1,373 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.c
+ *	  The background workers that do the housekeeping.
+ *
+ * A launcher runs all the time.  At each interval it starts a worker for each
+ * database, one after the other, which walks through all inboxes there and
+ * ends.  A new database or inbox is found by the next walk.
+ *
+ * The workers are superusers, but a table's triggers are its owner's code.
+ * So the housekeeping of an inbox runs as the owner of its claim table, in a
+ * security-restricted operation, from which there is no way back to the
+ * superuser.  The server refuses to defer triggers there, so none of it runs
+ * later.  Settings that it changes end with the turn: the next inbox may have
+ * another owner.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/varlena.h"
+
+#include "args.h"
+#include "compat.h"
+#include "housekeeping.h"
+#include "inbox.h"
+#include "layout.h"
+#include "sql.h"
+#include "worker.h"
+
+#define LIBRARY "seqinbox"
+#define LAUNCHER_RESTART_SECONDS 10
+
+/* as the defaults of seqinbox_housekeeping() */
+#define BATCH_SIZE 1000
+#define MAX_DURATION_MS (INT64CONST(15) * 60 * 1000)
+
+typedef struct FoundInbox
+{
+	Oid			schema;
+	Oid			owner;
+} FoundInbox;
+
+char	   *housekeeping_databases;
+int			housekeeping_interval;
+
+PGDLLEXPORT void seqinbox_launcher_main(Datum arg);
+PGDLLEXPORT void seqinbox_worker_main(Datum arg);
+
+static void
+fill_worker(BackgroundWorker *worker, const char *function, const char *type)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker->bgw_library_name, LIBRARY,
+			sizeof(worker->bgw_library_name));
+	strlcpy(worker->bgw_function_name, function,
+			sizeof(worker->bgw_function_name));
+	strlcpy(worker->bgw_type, type, sizeof(worker->bgw_type));
+	strlcpy(worker->bgw_name, type, sizeof(worker->bgw_name));
+}
+
+void
+worker_register_launcher(void)
+{
+	BackgroundWorker launcher;
+
+	if (IsBinaryUpgrade)
+		return;
+	fill_worker(&launcher, "seqinbox_launcher_main",
+				"seqinbox housekeeping launcher");
+	launcher.bgw_restart_time = LAUNCHER_RESTART_SECONDS;
+	RegisterBackgroundWorker(&launcher);
+}
+
+static void
+set_up_signals(void)
+{
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+}
+
+/*
+ * Runs the housekeeping of one database to its end.
+ */
+static void
+run_worker(const char *database)
+{
+	BackgroundWorker worker;
+	BackgroundWorkerHandle *handle;
+	pid_t		pid;
+
+	fill_worker(&worker, "seqinbox_worker_main",
+				"seqinbox housekeeping worker");
+	snprintf(worker.bgw_name, sizeof(worker.bgw_name),
+			 "seqinbox housekeeping worker for database %s", database);
+	strlcpy(worker.bgw_extra, database, sizeof(worker.bgw_extra));
+	worker.bgw_notify_pid = MyProcPid;
+
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+	{
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("could not start a housekeeping worker for database \"%s\"",
+						database),
+				 errhint("You might need to increase max_worker_processes.")));
+		return;
+	}
+	if (WaitForBackgroundWorkerStartup(handle, &pid) == BGWH_STARTED)
+		(void) WaitForBackgroundWorkerShutdown(handle);
+	pfree(handle);
+}
+
+static void
+run_workers(void)
+{
+	char	   *names = pstrdup(housekeeping_databases);
+	List	   *databases;
+	ListCell   *lc;
+
+	if (!SplitIdentifierString(names, ',', &databases))
+	{
+		ereport(LOG,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid list syntax in parameter \"%s\"",
+						"seqinbox.housekeeping_databases")));
+		return;
+	}
+	foreach(lc, databases)
+		run_worker(lfirst(lc));
+}
+
+void
+seqinbox_launcher_main(Datum arg pg_attribute_unused())
+{
+	MemoryContext context;
+	TimestampTz last_start = 0;
+
+	set_up_signals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	context = AllocSetContextCreate(TopMemoryContext, "seqinbox launcher",
+									ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(context);
+
+	for (;;)
+	{
+		TimestampTz next_start;
+		long		wait;
+
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		next_start = TimestampTzPlusMilliseconds(last_start,
+												 housekeeping_interval * INT64CONST(1000));
+		wait = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+											   next_start);
+		if (wait <= 0)
+		{
+			last_start = GetCurrentTimestamp();
+			run_workers();
+			MemoryContextReset(context);
+			continue;
+		}
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 wait, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+}
+
+/*
+ * SQL: may a role act as the owner of the claim table c anyway?  6171 is
+ * pg_database_owner, of which the database's owner is a member.
+ */
+#define MAY_BE_OWNER(role) \
+	"pg_catalog.pg_has_role(CASE WHEN " role EQ "6171" \
+	" THEN d.datdba ELSE " role " END, c.relowner, 'MEMBER')"
+
+static char *
+names_of_tables(void)
+{
+	StringInfoData names;
+
+	initStringInfo(&names);
+	for (int i = 0; i < inbox_layout_count; i++)
+		appendStringInfo(&names, "%s'%s'", i > 0 ? ", " : "",
+						 inbox_layout[i].name);
+	return names.data;
+}
+
+static void
+log_untrusted(int row)
+{
+	Datum		value;
+
+	(void) statement_get_from(row, 4, &value);
+	ereport(LOG,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("housekeeping passes over inbox \"%s\"",
+					NameStr(*DatumGetName(value))),
+			 errdetail("Its schema or one of its tables belongs to a role that is no member of the owner of table \"%s\".",
+					   CLAIM_TABLE)));
+}
+
+/*
+ * All inboxes of the database, in memory that outlives the transaction.
+ *
+ * Whoever owns the schema or one of the tables can attach code to it.  Where
+ * that is a role that could not act as the owner, nothing is run as the owner.
+ */
+static FoundInbox *
+find_inboxes(MemoryContext context, uint64 *count)
+{
+	FoundInbox *inboxes;
+	char	   *query;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	query = psprintf("SELECT c.relnamespace, c.relowner, "
+					 MAY_BE_OWNER("n.nspowner")
+					 " AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class t"
+					 " WHERE t.relnamespace" EQ "c.relnamespace"
+					 " AND t.relname" EQ "ANY (ARRAY[%s]::pg_catalog.name[])"
+					 " AND NOT " MAY_BE_OWNER("t.relowner") "), n.nspname"
+					 " FROM pg_catalog.pg_class c"
+					 " JOIN pg_catalog.pg_namespace n ON n.oid" EQ "c.relnamespace"
+					 " JOIN pg_catalog.pg_database d"
+					 " ON d.datname" EQ "pg_catalog.current_database()"
+					 " WHERE c.relname" EQ "'" CLAIM_TABLE "'"
+					 " AND (c.relkind" EQ "'r' OR c.relkind" EQ "'p')"
+					 " AND c.relpersistence" NE "'t'"
+					 " ORDER BY c.relnamespace", names_of_tables());
+	if (SPI_execute(query, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not look for inboxes");
+
+	*count = 0;
+	inboxes = MemoryContextAlloc(context,
+								 sizeof(FoundInbox) * (SPI_processed + 1));
+	for (uint64 row = 0; row < SPI_processed; row++)
+	{
+		Datum		value;
+
+		if (!statement_get_from((int) row, 3, &value) || !DatumGetBool(value))
+		{
+			log_untrusted((int) row);
+			continue;
+		}
+		(void) statement_get_from((int) row, 1, &value);
+		inboxes[*count].schema = DatumGetObjectId(value);
+		(void) statement_get_from((int) row, 2, &value);
+		inboxes[*count].owner = DatumGetObjectId(value);
+		(*count)++;
+	}
+	SPI_finish();
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	return inboxes;
+}
+
+static bool
+run_turn(const FoundInbox *inbox, HousekeepingRun *run)
+{
+	Oid			user;
+	int			security;
+	int			settings;
+	bool		more;
+
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(inbox->owner,
+						   security | SECURITY_RESTRICTED_OPERATION);
+	settings = NewGUCNestLevel();
+
+	SPI_connect();
+	more = housekeeping_turn(inbox->schema, run);
+	SPI_finish();
+
+	AtEOXact_GUC(false, settings);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	SetUserIdAndSecContext(user, security);
+	return more;
+}
+
+static void
+clean_inbox(const FoundInbox *inbox)
+{
+	static const Interval one_day = {0, 1, 0};
+	HousekeepingOptions options = {&one_day, BATCH_SIZE, NULL};
+	HousekeepingRun run;
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+													   MAX_DURATION_MS);
+
+	housekeeping_begin(&run, &options);
+	while (run_turn(inbox, &run) && GetCurrentTimestamp() < deadline)
+		CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * An inbox that cannot be cleaned must not keep the others from it.
+ */
+static void
+try_to_clean_inbox(const FoundInbox *inbox)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		clean_inbox(inbox);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		AbortCurrentTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+}
+
+void
+seqinbox_worker_main(Datum arg pg_attribute_unused())
+{
+	MemoryContext context;
+	FoundInbox *inboxes;
+	uint64		count;
+
+	set_up_signals();
+	BackgroundWorkerInitializeConnection(MyBgworkerEntry->bgw_extra, NULL, 0);
+	context = AllocSetContextCreate(TopMemoryContext, "seqinbox worker",
+									ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(context);
+
+	/* what runs on the owners' tables finds nothing but by its full name */
+	SetConfigOption("search_path", "pg_catalog, pg_temp",
+					PGC_SUSET, PGC_S_OVERRIDE);
+
+	pgstat_report_activity(STATE_RUNNING, "housekeeping of all inboxes");
+	inboxes = find_inboxes(context, &count);
+	for (uint64 i = 0; i < count; i++)
+		try_to_clean_inbox(&inboxes[i]);
+	pgstat_report_activity(STATE_IDLE, NULL);
+	proc_exit(0);
+}
