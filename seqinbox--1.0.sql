@@ -335,7 +335,7 @@ AS 'MODULE_PATHNAME', 'seqinbox_requeue'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION seqinbox_requeue(bigint) IS
-'take in a dead letter again, as a delivery';
+'take in a dead letter again, for seqinbox_next to hand out';
 
 -- Housekeeping
 

@@ -162,19 +162,18 @@ SELECT outcome FROM seqinbox_requeue(:empty);
 SELECT idempotence_id, message_key, message_value
   FROM sequenced_message m JOIN buffered_message b ON b.sequenced_message_id = m.id ORDER BY m.id;
 
--- to be processed at once when its condition holds: then it is the caller who
--- handles it
+-- its caller has no handler: it waits for a drain although its condition
+-- holds, and so do its successors
 SELECT seqinbox_record_failure('A', 'a-6', 'order-3', 'error', 'value') AS failed \gset
 SELECT seqinbox_dead_letter(:failed, 'reason') AS letter \gset
-SELECT process, outcome, attempts, release_due FROM seqinbox_requeue(:letter);
+SELECT process, outcome, sequence_instance_id AS instance, attempts, release_due FROM seqinbox_requeue(:letter) \gset
+\echo :process :outcome :attempts :release_due
 SELECT state, attempts FROM seqinbox_lookup('A', 'a-6');
 SELECT seqinbox_claim('A', 'a-6');
 SELECT count(*) AS letters FROM dead_letter;
--- ... and its successors become due
-SELECT seqinbox_record_failure('A', 'a-7', 'order-4', 'error', 'value') AS failed \gset
-SELECT seqinbox_dead_letter(:failed, 'reason') AS letter \gset
-SELECT outcome FROM seqinbox_receive('B', 'b-7', 'order-4', 'value');
-SELECT process, outcome, attempts, release_due FROM seqinbox_requeue(:letter);
+SELECT outcome FROM seqinbox_receive('B', 'b-6', 'order-3', 'value');
+SELECT idempotence_id, convert_from(message_value, 'UTF8') AS value FROM seqinbox_next(:instance);
+SELECT idempotence_id, convert_from(message_value, 'UTF8') AS value FROM seqinbox_next(:instance);
 
 -- rolled back, the dead letter is still there
 SELECT seqinbox_record_failure('A', 'a-8', 'order-5', 'error', 'value') AS failed \gset
@@ -208,11 +207,14 @@ SELECT outcome, sequence_instance_id AS closed FROM seqinbox_receive('B', 'b-9',
 SELECT seqinbox_close(:closed);
 SELECT idempotence_id, reason FROM letter;
 SELECT process, outcome FROM letter, seqinbox_requeue(letter.id);
+SELECT idempotence_id FROM seqinbox_next(:closed);
 
 -- recording mode
 SELECT seqinbox_record_failure('R', 'r-1', 'order-8', 'error', 'value') AS failed \gset
 SELECT seqinbox_dead_letter(:failed, 'reason') AS letter \gset
-SELECT process, outcome FROM seqinbox_requeue(:letter);
+SELECT process, outcome, sequence_instance_id AS recorded FROM seqinbox_requeue(:letter) \gset
+\echo :process :outcome
+SELECT idempotence_id FROM seqinbox_next(:recorded);
 
 -- without its payload a message cannot come in again, and stays a dead letter
 SELECT seqinbox_record_failure('A', 'a-10', 'order-9', 'error') AS failed \gset

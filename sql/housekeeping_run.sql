@@ -179,7 +179,14 @@ CALL seqinbox_housekeeping();
 \echo :SQLSTATE
 RESET default_transaction_read_only;
 
--- the other isolation levels
+-- what it does is READ COMMITTED, whatever the default is
+CREATE TABLE seen (level text);
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO seen VALUES (current_setting('transaction_isolation'));
+    RETURN OLD;
+END $$;
+CREATE TRIGGER see BEFORE DELETE ON sequence_instance FOR EACH ROW EXECUTE FUNCTION see();
 INSERT INTO sequence_instance (name, context_id, state, created_at, retain_until)
 VALUES ('Orders', 'levels-1', 'CLOSED', '2000-01-01', '2000-01-02'),
        ('Orders', 'levels-2', 'CLOSED', '2000-01-01', '2000-01-02');
@@ -188,6 +195,17 @@ CALL seqinbox_housekeeping(batch_size => 1);
 SET default_transaction_isolation = 'serializable';
 CALL seqinbox_housekeeping();
 RESET default_transaction_isolation;
+SELECT * FROM seen;
+DROP TABLE seen;
+DROP FUNCTION see CASCADE;
+
+-- what it did is logged; when there was nothing to do, nothing is
+SET client_min_messages = log;
+INSERT INTO sequence_instance (name, context_id, state, created_at, retain_until)
+VALUES ('Orders', 'logged', 'CLOSED', '2000-01-01', '2000-01-02');
+CALL seqinbox_housekeeping();
+CALL seqinbox_housekeeping();
+RESET client_min_messages;
 
 -- only the inbox in use is cleaned
 INSERT INTO housekeeping_other.sequence_instance (name, context_id, state, created_at, retain_until)

@@ -208,12 +208,18 @@ is_known_duplicate(Oid inbox, Delivery *delivery)
 
 /*
  * A closed instance keeps nobody waiting: its sequence is over.
+ *
+ * A message that its caller does not process is buffered whatever its
+ * condition says: only a drain hands out the payload, and offers it again if
+ * that fails.
  */
 static Outcome
 choose_outcome(Oid inbox, const Delivery *delivery)
 {
 	const Declaration *declaration = delivery->declaration;
 
+	if (delivery->handed_over)
+		return OUTCOME_BUFFERED;
 	if (declaration->recording)
 		return OUTCOME_RECORDED;
 	if (delivery->instance->closed ||

@@ -28,6 +28,7 @@ typedef struct Delivery
 	Message		message;
 	text	   *context_id;		/* NULL: not to be sequenced */
 	int			ordinal;		/* place in its batch, from 1 */
+	bool		handed_over;	/* not for the caller to process */
 
 	/* found out on the way; shared by deliveries of the same type, context */
 	const Declaration *declaration;

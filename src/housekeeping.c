@@ -301,3 +301,22 @@ housekeeping_turn(Oid inbox, HousekeepingRun *run)
 	}
 	return run->phase != PHASE_DONE;
 }
+
+/*
+ * Leaves a line in the server's log, since a scheduler may keep no results.
+ */
+void
+housekeeping_log(const char *inbox_name, const HousekeepingRun *run)
+{
+	const HousekeepingReport *report = &run->report;
+
+	if (report->closed + report->marked + report->removed + report->purged == 0)
+		return;
+	ereport(LOG,
+			(errhidestmt(true),
+			 errmsg("housekeeping of inbox \"%s\": %lld instances closed, %lld marked, %lld removed; %lld dead letters made, %lld purged",
+					inbox_name,
+					(long long) report->closed, (long long) report->marked,
+					(long long) report->removed, (long long) report->buried,
+					(long long) report->purged)));
+}

@@ -53,5 +53,7 @@ typedef struct HousekeepingRun
 extern void housekeeping_begin(HousekeepingRun *run,
 							   const HousekeepingOptions *options);
 extern bool housekeeping_turn(Oid inbox, HousekeepingRun *run);
+extern void housekeeping_log(const char *inbox_name,
+							 const HousekeepingRun *run);
 
 #endif							/* SEQINBOX_HOUSEKEEPING_H */

@@ -8,10 +8,12 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "utils/lsyscache.h"
 
 #include "args.h"
 #include "housekeeping.h"
@@ -69,6 +71,18 @@ called_atomically(FunctionCallInfo fcinfo)
 }
 
 /*
+ * Begins a new transaction.  It is READ COMMITTED, whatever the default is:
+ * what others did since its start has to be seen, and is no reason to fail.
+ */
+static void
+renew_transaction(void)
+{
+	SPI_commit();
+	SPI_start_transaction();
+	XactIsoLevel = XACT_READ_COMMITTED;
+}
+
+/*
  * Each turn is a transaction of its own.  Inside of a transaction block,
  * SPI_commit() raises the error that every such procedure gives.
  */
@@ -92,13 +106,14 @@ seqinbox_housekeeping(PG_FUNCTION_ARGS)
 
 	SPI_connect_ext(called_atomically(fcinfo) ? 0 : SPI_OPT_NONATOMIC);
 	housekeeping_begin(&run, &options);
+	renew_transaction();
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		more = housekeeping_turn(inbox, &run);
-		SPI_commit();
-		SPI_start_transaction();
+		renew_transaction();
 	} while (more && GetCurrentTimestamp() < deadline);
+	housekeeping_log(get_namespace_name(inbox), &run);
 	SPI_finish();
 
 	return report_row(fcinfo, &run.report);

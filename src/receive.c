@@ -97,8 +97,9 @@ seqinbox_receive(PG_FUNCTION_ARGS)
 }
 
 /*
- * A dead letter comes in again, as a delivery does.  Its claim would make it
- * a duplicate, so that goes first; the instance before it, in the order in
+ * A dead letter comes in again, as a delivery does, but for a consumer to be
+ * handed out: whoever calls this has no handler.  Its claim would make it a
+ * duplicate, so that goes first; the instance before it, in the order in
  * which everybody locks them.
  */
 PG_FUNCTION_INFO_V1(seqinbox_requeue);
@@ -123,6 +124,7 @@ seqinbox_requeue(PG_FUNCTION_ARGS)
 	memset(&delivery, 0, sizeof(delivery));
 	delivery.message = letter.message;
 	delivery.context_id = letter.context_id;
+	delivery.handed_over = true;
 	deliveries_open(inbox, &delivery, 1);
 	(void) claim_delete(inbox, &delivery.message.key);
 	deliveries_receive(inbox, &delivery, 1);

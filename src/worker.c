@@ -12,7 +12,8 @@
  * security-restricted operation, from which there is no way back to the
  * superuser.  The server refuses to defer triggers there, so none of it runs
  * later.  Settings that it changes end with the turn: the next inbox may have
- * another owner.
+ * another owner.  One inbox cannot keep the others waiting for long: neither
+ * for a lock, nor for its triggers.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,12 +29,14 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/timeout.h"
 #include "utils/timestamp.h"
 #include "utils/varlena.h"
 
@@ -52,9 +55,14 @@
 #define BATCH_SIZE 1000
 #define MAX_DURATION_MS (INT64CONST(15) * 60 * 1000)
 
+/* where the server's settings set no limit for all */
+#define LOCK_TIMEOUT "10s"
+#define TURN_TIMEOUT_MS (10 * 60 * 1000)
+
 typedef struct FoundInbox
 {
 	Oid			schema;
+	char	   *name;
 	Oid			owner;
 } FoundInbox;
 
@@ -193,6 +201,15 @@ seqinbox_launcher_main(Datum arg pg_attribute_unused())
 	}
 }
 
+static char *
+name_in_row(int row)
+{
+	Datum		value;
+
+	(void) statement_get_from(row, 4, &value);
+	return pstrdup(NameStr(*DatumGetName(value)));
+}
+
 /*
  * SQL: may a role act as the owner of the claim table c anyway?  6171 is
  * pg_database_owner, of which the database's owner is a member.
@@ -216,13 +233,10 @@ names_of_tables(void)
 static void
 log_untrusted(int row)
 {
-	Datum		value;
-
-	(void) statement_get_from(row, 4, &value);
 	ereport(LOG,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("housekeeping passes over inbox \"%s\"",
-					NameStr(*DatumGetName(value))),
+					name_in_row(row)),
 			 errdetail("Its schema or one of its tables belongs to a role that is no member of the owner of table \"%s\".",
 					   CLAIM_TABLE)));
 }
@@ -275,6 +289,8 @@ find_inboxes(MemoryContext context, uint64 *count)
 		inboxes[*count].schema = DatumGetObjectId(value);
 		(void) statement_get_from((int) row, 2, &value);
 		inboxes[*count].owner = DatumGetObjectId(value);
+		inboxes[*count].name = MemoryContextStrdup(context,
+												   name_in_row((int) row));
 		(*count)++;
 	}
 	SPI_finish();
@@ -298,11 +314,14 @@ run_turn(const FoundInbox *inbox, HousekeepingRun *run)
 	SetUserIdAndSecContext(inbox->owner,
 						   security | SECURITY_RESTRICTED_OPERATION);
 	settings = NewGUCNestLevel();
+	enable_timeout_after(STATEMENT_TIMEOUT,
+						 StatementTimeout > 0 ? StatementTimeout : TURN_TIMEOUT_MS);
 
 	SPI_connect();
 	more = housekeeping_turn(inbox->schema, run);
 	SPI_finish();
 
+	disable_timeout(STATEMENT_TIMEOUT, false);
 	AtEOXact_GUC(false, settings);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -322,6 +341,7 @@ clean_inbox(const FoundInbox *inbox)
 	housekeeping_begin(&run, &options);
 	while (run_turn(inbox, &run) && GetCurrentTimestamp() < deadline)
 		CHECK_FOR_INTERRUPTS();
+	housekeeping_log(inbox->name, &run);
 }
 
 /*
@@ -338,6 +358,8 @@ try_to_clean_inbox(const FoundInbox *inbox)
 	}
 	PG_CATCH();
 	{
+		disable_timeout(STATEMENT_TIMEOUT, false);
+		QueryCancelPending = false;
 		MemoryContextSwitchTo(context);
 		EmitErrorReport();
 		FlushErrorState();
@@ -345,6 +367,21 @@ try_to_clean_inbox(const FoundInbox *inbox)
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
+}
+
+/*
+ * What runs on the owners' tables finds nothing but by its full name.
+ */
+static void
+set_up_settings(void)
+{
+	SetConfigOption("search_path", "pg_catalog, pg_temp",
+					PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_isolation", "read committed",
+					PGC_SUSET, PGC_S_OVERRIDE);
+	if (LockTimeout == 0)
+		SetConfigOption("lock_timeout", LOCK_TIMEOUT,
+						PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 void
@@ -360,10 +397,7 @@ seqinbox_worker_main(Datum arg pg_attribute_unused())
 									ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
 
-	/* what runs on the owners' tables finds nothing but by its full name */
-	SetConfigOption("search_path", "pg_catalog, pg_temp",
-					PGC_SUSET, PGC_S_OVERRIDE);
-
+	set_up_settings();
 	pgstat_report_activity(STATE_RUNNING, "housekeeping of all inboxes");
 	inboxes = find_inboxes(context, &count);
 	for (uint64 i = 0; i < count; i++)

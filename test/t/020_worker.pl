@@ -96,6 +96,9 @@ $node->safe_psql('postgres', $_) foreach 'CREATE DATABASE one', 'CREATE DATABASE
 make_inbox(@$_) foreach [ 'one', 'a' ], [ 'one', 'b' ], [ 'Two', 'a' ], [ 'other', 'a' ];
 expire(@$_) foreach [ 'other', 'a' ], [ 'one', 'a' ], [ 'one', 'b' ], [ 'Two', 'a' ];
 is_cleaned('one', 'a', 'the first inbox of a database');
+ok($node->wait_for_log(
+        qr/LOG:  housekeeping of inbox "a": 0 instances closed, 0 marked, 1 removed; 0 dead letters made, 0 purged/),
+    'what was done is logged');
 is_cleaned('one', 'b', 'the second inbox of a database');
 is_cleaned('Two', 'a', 'another database, whose name needs quotes');
 like(slurp_file($node->logfile), qr/FATAL:  database "absent" does not exist/,
@@ -172,6 +175,34 @@ expire('one', 'c');
 in_session($session, 'COMMIT');
 $session->quit;
 is_cleaned('one', 'c', 'a worker goes on after it waited for a lock');
+
+# neither a lock nor a trigger of one inbox keeps the next from its turn for
+# long, here for as long as the database's settings say
+$node->safe_psql('one', q{
+    CREATE FUNCTION b.hang() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(1000); RETURN OLD; END';
+    CREATE TRIGGER hang BEFORE DELETE ON b.sequence_instance FOR EACH ROW EXECUTE FUNCTION b.hang();
+    ALTER DATABASE one SET lock_timeout = '100ms'});
+$session = keep_waiting('one', 'b');
+$log = -s $node->logfile;
+expire('one', 'c');
+is_cleaned('one', 'c', 'the next inbox has its turn while the first one is locked');
+in_session($session, 'COMMIT');
+$session->quit;
+like(slurp_file($node->logfile, $log), qr/ERROR:  canceling statement due to lock timeout/,
+    'which is logged');
+$node->safe_psql('one', q{
+    ALTER DATABASE one RESET lock_timeout;
+    ALTER DATABASE one SET statement_timeout = '500ms'});
+$log = -s $node->logfile;
+expire('one', $_) foreach qw(b c);
+is_cleaned('one', 'c', 'and while a trigger of the first one does not end');
+like(slurp_file($node->logfile, $log), qr/ERROR:  canceling statement due to statement timeout/,
+    'which is logged');
+$node->safe_psql('one', q{
+    ALTER DATABASE one RESET statement_timeout;
+    DROP FUNCTION b.hang CASCADE});
+is_cleaned('one', 'b', 'it is cleaned when nothing hangs any more');
 
 # the interval is changed by a reload, here while a worker is at work, which is
 # the last one then

@@ -311,7 +311,7 @@ ok($node->log_contains(qr/ERROR:  cannot fire deferred trigger within .*\n.*"DEL
   foreach qw(deferred deferring);
 
 # her settings end with her turn
-is($node->safe_psql('postgres', 'SELECT * FROM victim.noted'), 'victim|pg_catalog, pg_temp|0|ISO, MDY',
+is($node->safe_psql('postgres', 'SELECT * FROM victim.noted'), 'victim|pg_catalog, pg_temp|10s|ISO, MDY',
     q{another owner's triggers find the settings as they should be});
 is($node->safe_psql('postgres', q{SELECT * FROM mallory.spied WHERE what <> 'mixed'}), '',
     q{and do not call what the first owner made for them});

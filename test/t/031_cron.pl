@@ -65,6 +65,9 @@ ok( $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM cron.job_run_
 is( $node->safe_psql('postgres', q{
         SELECT DISTINCT database, username, status FROM cron.job_run_details WHERE end_time IS NOT NULL}),
     'shop|orders_housekeeper|succeeded', 'without an error, as the role of the recipe');
+like(slurp_file($node->logfile),
+    qr/LOG:  housekeeping of inbox "orders": 0 instances closed, 1 marked, 1 removed; 1 dead letters made, 0 purged/,
+    'and the log tells what it did');
 note($node->safe_psql('postgres', 'SELECT * FROM cron.job_run_details'));
 
 $node->stop;
