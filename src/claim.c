@@ -21,7 +21,9 @@
 #include "compat.h"
 #include "instance.h"
 #include "lock_wait.h"
+#include "rows.h"
 #include "sql.h"
+#include "texts.h"
 #include "window.h"
 
 /*
@@ -39,6 +41,20 @@ static const Statement take = {
 	"VALUES ($1, $2, $3, $4)"
 	UNLESS_CLAIMED,
 	4, {TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID}
+};
+
+/* in the order of the rows, which others keep too */
+static const Statement take_rows = {
+	INSERT_CLAIM
+	"SELECT r.message_type, r.idempotence_id, r.created_at, r.instance_id"
+	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2),"
+	" pg_catalog.unnest($3), pg_catalog.unnest($4))"
+	" WITH ORDINALITY AS r"
+	" (message_type, idempotence_id, created_at, instance_id, place)"
+	" ORDER BY r.place"
+	UNLESS_CLAIMED
+	" RETURNING message_type, idempotence_id",
+	4, {TEXTARRAYOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID}
 };
 
 /* the foreign key would lock the instance too, but only after the claim */
@@ -109,6 +125,61 @@ bool
 claim_take(Oid inbox, const ClaimKey *key, int64 instance_id)
 {
 	return run_take(inbox, &take, key, Int64GetDatum(instance_id));
+}
+
+static bool
+row_has_key(int row, const ClaimKey *key)
+{
+	Datum		type;
+	Datum		id;
+
+	return statement_get_from(row, 1, &type) &&
+		statement_get_from(row, 2, &id) &&
+		text_equals(DatumGetTextPP(type), key->message_type) &&
+		text_equals(DatumGetTextPP(id), key->idempotence_id);
+}
+
+/*
+ * The rows that were inserted come back in their order, without those that
+ * were not.
+ */
+static void
+take_each(Oid inbox, ClaimWanted *claims, int count)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Rows		rows;
+	int			won;
+	int			row = 0;
+
+	rows_begin(&rows, 4, count);
+	for (int i = 0; i < count; i++)
+	{
+		rows_add(&rows);
+		rows_set_pointer(&rows, 0, claims[i].key->message_type);
+		rows_set_pointer(&rows, 1, claims[i].key->idempotence_id);
+		rows_set(&rows, 2, TimestampTzGetDatum(now));
+		rows_set(&rows, 3, Int64GetDatum(claims[i].instance_id));
+	}
+	won = (int) rows_run(inbox, &take_rows, &rows);
+	for (int i = 0; i < count; i++)
+	{
+		claims[i].won = row < won && row_has_key(row, claims[i].key);
+		if (claims[i].won)
+			row++;
+	}
+}
+
+/*
+ * As claim_take(), for several keys, which differ and are sorted as those of
+ * all other callers are: so two of them cannot wait for each other.
+ */
+void
+claims_take(Oid inbox, ClaimWanted *claims, int count)
+{
+	if (count == 1)
+		claims->won = claim_take(inbox, claims->key, claims->instance_id);
+	else if (count > 1)
+		take_each(inbox, claims, count);
 }
 
 /*

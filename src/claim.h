@@ -34,7 +34,16 @@ typedef enum ClaimLook
 
 extern void claim_key_from_args(FunctionCallInfo fcinfo, ClaimKey *key);
 
+/* a claim that is wanted, and whether it was won */
+typedef struct ClaimWanted
+{
+	const ClaimKey *key;
+	int64		instance_id;
+	bool		won;
+} ClaimWanted;
+
 extern bool claim_take(Oid inbox, const ClaimKey *key, int64 instance_id);
+extern void claims_take(Oid inbox, ClaimWanted *claims, int count);
 extern bool claim_hold_and_take(Oid inbox, const ClaimKey *key,
 								int64 instance_id);
 extern bool claim_is_taken(Oid inbox, const ClaimKey *key);

@@ -106,7 +106,7 @@ seqinbox_open_instance(PG_FUNCTION_ARGS)
 	const Interval *argument = ARG_INTERVAL(2);
 	Interval	retention_period;
 	Oid			inbox = inbox_in_use();
-	Instance	instance;
+	Instance	instance = {0};
 
 	if (argument != NULL)
 		check_retention(argument, "retention_period");
@@ -117,8 +117,10 @@ seqinbox_open_instance(PG_FUNCTION_ARGS)
 
 	SPI_connect();
 	find_retention(inbox, sequence_name, argument, &retention_period);
-	instance_open(inbox, sequence_name, context_id, &retention_period,
-				  false, &instance);
+	instance.sequence_name = sequence_name;
+	instance.context_id = context_id;
+	instance.retention_period = &retention_period;
+	instance_open(inbox, &instance);
 	SPI_finish();
 
 	PG_RETURN_INT64(instance.id);

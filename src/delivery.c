@@ -19,7 +19,6 @@
 #include "claim.h"
 #include "delivery.h"
 #include "payload.h"
-#include "release.h"
 #include "texts.h"
 
 typedef int (*DeliveryOrder)(const Delivery *a, const Delivery *b);
@@ -110,42 +109,56 @@ find_declarations(Oid inbox, Delivery **sorted, int count)
 	}
 }
 
-static void
-open_instances(Oid inbox, Delivery **sorted, int count)
+/*
+ * The deliveries are sorted; those of one context share the instance.
+ */
+static int
+share_instances(Delivery **sorted, int count, DeliveryInstance **instances)
 {
-	sort_deliveries(sorted, count, by_instance);
+	int			shared = 0;
+
 	for (int i = 0; i < count; i++)
 	{
 		const Declaration *declaration = sorted[i]->declaration;
+		DeliveryInstance *instance;
 
 		if (same_as_before(sorted, i, by_instance))
 		{
 			sorted[i]->instance = sorted[i - 1]->instance;
 			continue;
 		}
-		sorted[i]->instance = palloc0(sizeof(Instance));
-		instance_open(inbox, declaration->sequence_name,
-					  sorted[i]->context_id, &declaration->retention_period,
-					  declaration->recording, sorted[i]->instance);
+		instance = palloc0(sizeof(DeliveryInstance));
+		instance->instance.sequence_name = declaration->sequence_name;
+		instance->instance.context_id = sorted[i]->context_id;
+		instance->instance.retention_period = &declaration->retention_period;
+		instance->instance.recording = declaration->recording;
+		sorted[i]->instance = instance;
+		instances[shared++] = instance;
 	}
+	return shared;
 }
 
 /*
- * Takes a claim from a message that failed.  Such a claim belongs to nobody:
- * whoever had it has committed it, and the failure as well, without freeing
- * it; nobody else could bring the message back.
+ * Returns the number of instances, which are in the order of their locks.
  */
-static bool
-take_over(Oid inbox, const Delivery *delivery)
+static int
+open_instances(Oid inbox, Delivery **sorted, int count,
+			   DeliveryInstance **instances)
 {
-	const ClaimKey *key = &delivery->message.key;
-	Record		record;
+	Instance  **wanted = palloc(sizeof(Instance *) * (count + 1));
+	int			shared;
 
-	if (!message_lookup_current(inbox, key, &record) ||
-		!state_is(record.state, STATE_FAILED))
-		return false;
-	(void) claim_delete(inbox, key);
-	return claim_take(inbox, key, delivery->instance->id);
+	sort_deliveries(sorted, count, by_instance);
+	shared = share_instances(sorted, count, instances);
+	for (int i = 0; i < shared; i++)
+		wanted[i] = &instances[i]->instance;
+	instances_open(inbox, wanted, shared);
+	for (int i = 0; i < shared; i++)
+	{
+		instances[i]->types.instance_id = instances[i]->instance.id;
+		instances[i]->end.id = instances[i]->instance.id;
+	}
+	return shared;
 }
 
 /*
@@ -154,14 +167,76 @@ take_over(Oid inbox, const Delivery *delivery)
 static void
 take_claims(Oid inbox, Delivery **sorted, int count)
 {
+	ClaimWanted *wanted = palloc(sizeof(ClaimWanted) * (count + 1));
+	Delivery  **first = palloc(sizeof(Delivery *) * (count + 1));
+	int			keys = 0;
+
 	sort_deliveries(sorted, count, by_key);
 	for (int i = 0; i < count; i++)
 	{
 		if (same_as_before(sorted, i, by_key))
 			continue;
-		sorted[i]->claimed = claim_take(inbox, &sorted[i]->message.key,
-										sorted[i]->instance->id) ||
-			take_over(inbox, sorted[i]);
+		wanted[keys].key = &sorted[i]->message.key;
+		wanted[keys].instance_id = sorted[i]->instance->instance.id;
+		first[keys++] = sorted[i];
+	}
+	claims_take(inbox, wanted, keys);
+	for (int i = 0; i < keys; i++)
+		first[i]->claimed = wanted[i].won;
+}
+
+/*
+ * Looks up the record of each delivery that is claimed, or of each that is
+ * not, and returns these deliveries in the order that they have.
+ */
+static int
+look_up(Oid inbox, Delivery **deliveries, int count, bool claimed,
+		Delivery **found)
+{
+	Lookup	  **lookups = palloc(sizeof(Lookup *) * (count + 1));
+	int			wanted = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (deliveries[i]->claimed != claimed)
+			continue;
+		lookups[wanted] = &deliveries[i]->lookup;
+		found[wanted++] = deliveries[i];
+	}
+	if (claimed)
+		messages_lookup_current(inbox, lookups, wanted);
+	else
+		messages_lookup(inbox, lookups, wanted);
+	return wanted;
+}
+
+static bool
+is_recorded_as_failed(const Delivery *delivery)
+{
+	return delivery->lookup.found &&
+		state_is(delivery->lookup.record.state, STATE_FAILED);
+}
+
+/*
+ * Takes claims from messages that failed.  Such a claim belongs to nobody:
+ * whoever had it has committed it, and the failure as well, without freeing
+ * it; nobody else could bring the message back.
+ */
+static void
+take_over_claims(Oid inbox, Delivery **sorted, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		const ClaimKey *key = &sorted[i]->message.key;
+		Record		record;
+
+		if (sorted[i]->claimed || same_as_before(sorted, i, by_key) ||
+			!message_lookup_current(inbox, key, &record) ||
+			!state_is(record.state, STATE_FAILED))
+			continue;
+		(void) claim_delete(inbox, key);
+		sorted[i]->claimed = claim_take(inbox, key,
+										sorted[i]->instance->instance.id);
 	}
 }
 
@@ -178,32 +253,21 @@ set_record(Delivery *delivery, const Record *record)
  * A duplicate of a message that was only claimed has no record.
  */
 static void
-report_duplicate(Oid inbox, Delivery *delivery)
+set_duplicate(Delivery *delivery)
 {
-	Record		record;
-
 	delivery->outcome = OUTCOME_DUPLICATE;
-	if (message_lookup(inbox, &delivery->message.key, &record))
-		set_record(delivery, &record);
+	if (delivery->lookup.found)
+		set_record(delivery, &delivery->lookup.record);
 }
 
-/*
- * Does a look show that the message was claimed, and its record that it did
- * not fail since?  Then it is a duplicate, known without a lock or a write.
- */
-static bool
-is_known_duplicate(Oid inbox, Delivery *delivery)
+static void
+report_duplicates(Oid inbox, Delivery **deliveries, int count)
 {
-	Record		record;
+	Delivery  **lost = palloc(sizeof(Delivery *) * (count + 1));
 
-	if (!claim_is_taken(inbox, &delivery->message.key))
-		return false;
-	if (!message_lookup(inbox, &delivery->message.key, &record))
-		return true;
-	if (state_is(record.state, STATE_FAILED))
-		return false;
-	set_record(delivery, &record);
-	return true;
+	count = look_up(inbox, deliveries, count, false, lost);
+	for (int i = 0; i < count; i++)
+		set_duplicate(lost[i]);
 }
 
 /*
@@ -213,144 +277,253 @@ is_known_duplicate(Oid inbox, Delivery *delivery)
  * condition says: only a drain hands out the payload, and offers it again if
  * that fails.
  */
-static Outcome
-choose_outcome(Oid inbox, const Delivery *delivery)
+static bool
+is_sequenced(const Delivery *delivery)
 {
-	const Declaration *declaration = delivery->declaration;
+	return !delivery->handed_over && !delivery->declaration->recording &&
+		!delivery->instance->instance.closed;
+}
 
+static Outcome
+choose_outcome(const Delivery *delivery)
+{
 	if (delivery->handed_over)
 		return OUTCOME_BUFFERED;
-	if (declaration->recording)
+	if (delivery->declaration->recording)
 		return OUTCOME_RECORDED;
-	if (delivery->instance->closed ||
-		release_condition_holds(inbox, delivery->instance->id,
-								declaration->condition))
+	if (!is_sequenced(delivery) ||
+		condition_holds(delivery->declaration->condition,
+						delivery->instance->types.processed))
 		return OUTCOME_PROCESS;
 	return OUTCOME_BUFFERED;
 }
 
 /*
- * Records a delivery that has the claim.  Only a failed record of the message
- * is written over; any other, which may be older than claims are, makes this
- * delivery a duplicate.
- *
- * False when the record changed since it was read.
+ * Reads which predecessors have been processed, for all instances at once,
+ * with a snapshot that is younger than the claims.  What the batch itself
+ * processes is added when it is decided.
  */
-static bool
-decide_claimed(Oid inbox, Delivery *delivery)
-{
-	Verdict		verdict = {STATE_PROCESSED, NULL, DT_NOEND};
-	int64		instance_id = delivery->instance->id;
-	Record		record;
-	bool		found;
-
-	found = message_lookup_current(inbox, &delivery->message.key, &record);
-	if (found && !state_is(record.state, STATE_FAILED))
-	{
-		delivery->outcome = OUTCOME_DUPLICATE;
-		set_record(delivery, &record);
-		return true;
-	}
-
-	delivery->outcome = choose_outcome(inbox, delivery);
-	if (delivery->outcome == OUTCOME_BUFFERED)
-		verdict.state = STATE_WAITING;
-	if (!found)
-	{
-		memset(&record, 0, sizeof(record));
-		record.id = message_insert(inbox, instance_id, &delivery->message,
-								   &verdict);
-	}
-	else if (!message_update(inbox, record.id, instance_id,
-							 &delivery->message, &verdict))
-		return false;
-	else
-		payload_drop(inbox, record.id);
-
-	if (delivery->outcome == OUTCOME_BUFFERED)
-		payload_buffer(inbox, instance_id, record.id,
-					   &delivery->message.payload);
-	record.instance_id = instance_id;
-	set_record(delivery, &record);
-	return true;
-}
-
 static void
-decide(Oid inbox, Delivery *delivery)
+read_processed_types(Oid inbox, Delivery **claimed, int count,
+					 DeliveryInstance **instances, int instance_count)
 {
-	if (!delivery->claimed)
-	{
-		report_duplicate(inbox, delivery);
-		return;
-	}
-	while (!decide_claimed(inbox, delivery))
-		CHECK_FOR_INTERRUPTS();
-}
-
-/*
- * True when the instance has messages that wait.  What this transaction
- * buffered itself need not be looked for.
- */
-static bool
-finish_instance(Oid inbox, int64 instance_id, bool buffered)
-{
-	if (!buffered)
-		return instance_finish(inbox, instance_id);
-	instance_set_due(inbox, instance_id,
-					 GetCurrentTransactionStartTimestamp());
-	return true;
-}
-
-static void
-finish_instances(Oid inbox, Delivery **sorted, int count)
-{
-	int			first = 0;
-
-	sort_deliveries(sorted, count, by_instance);
-	while (first < count)
-	{
-		bool		written = false;
-		bool		buffered = false;
-		int			end = first;
-
-		while (end < count && sorted[end]->instance == sorted[first]->instance)
-		{
-			written |= sorted[end]->outcome != OUTCOME_DUPLICATE;
-			buffered |= sorted[end]->outcome == OUTCOME_BUFFERED;
-			end++;
-		}
-		if (written &&
-			finish_instance(inbox, sorted[first]->instance->id, buffered))
-		{
-			for (int i = first; i < end; i++)
-				sorted[i]->release_due =
-					sorted[i]->outcome != OUTCOME_DUPLICATE;
-		}
-		first = end;
-	}
-}
-
-/*
- * Deliveries that have to be sequenced, less those of which a look shows that
- * their claim was committed: duplicates then cost no lock and no write.
- */
-static int
-pick_new(Oid inbox, Delivery **deliveries, int count)
-{
-	int			picked = 0;
+	ProcessedTypes **wanted = palloc(sizeof(ProcessedTypes *) *
+									 (instance_count + 1));
 
 	for (int i = 0; i < count; i++)
 	{
-		Delivery   *delivery = deliveries[i];
+		ProcessedTypes *types = &claimed[i]->instance->types;
 
-		if (delivery->context_id == NULL)
-			delivery->outcome = OUTCOME_UNSEQUENCED;
-		else if (is_known_duplicate(inbox, delivery))
-			delivery->outcome = OUTCOME_DUPLICATE;
-		else
-			deliveries[picked++] = delivery;
+		if (is_sequenced(claimed[i]))
+			types->types = condition_predecessors(claimed[i]->declaration->condition,
+												  types->types);
 	}
-	return picked;
+	for (int i = 0; i < instance_count; i++)
+		wanted[i] = &instances[i]->types;
+	messages_processed_types(inbox, wanted, instance_count);
+}
+
+static const char *
+state_to_record(const Delivery *delivery)
+{
+	return delivery->outcome == OUTCOME_BUFFERED ? STATE_WAITING :
+		STATE_PROCESSED;
+}
+
+/*
+ * Writes over the record of a message that failed.  False when it changed
+ * since it was read.
+ */
+static bool
+update_failed(Oid inbox, Delivery *delivery)
+{
+	Verdict		verdict = {state_to_record(delivery), NULL, DT_NOEND};
+	Record	   *record = &delivery->lookup.record;
+	int64		instance_id = delivery->instance->instance.id;
+
+	if (!message_update(inbox, record->id, instance_id, &delivery->message,
+						&verdict))
+		return false;
+	payload_drop(inbox, record->id);
+	record->instance_id = instance_id;
+	set_record(delivery, record);
+	return true;
+}
+
+/*
+ * Decides on a delivery that has the claim.  Only a failed record of the
+ * message is written over; any other, which may be older than claims are,
+ * makes this delivery a duplicate.
+ */
+static void
+decide(Oid inbox, Delivery *delivery)
+{
+	Lookup	   *lookup = &delivery->lookup;
+	ProcessedTypes *types = &delivery->instance->types;
+
+	for (;;)
+	{
+		if (lookup->found && !is_recorded_as_failed(delivery))
+		{
+			set_duplicate(delivery);
+			return;
+		}
+		delivery->outcome = choose_outcome(delivery);
+		if (!lookup->found || update_failed(inbox, delivery))
+			break;
+		CHECK_FOR_INTERRUPTS();
+		messages_lookup_current(inbox, &lookup, 1);
+	}
+	delivery->instance->written = true;
+	if (delivery->outcome == OUTCOME_BUFFERED)
+		delivery->instance->end.waits = true;
+	else
+		types->processed = text_list_add(types->processed,
+										 delivery->message.key.message_type);
+}
+
+static void
+insert_new(Oid inbox, Delivery **decided, int count)
+{
+	NewMessage *messages = palloc(sizeof(NewMessage) * (count + 1));
+	Delivery  **new = palloc(sizeof(Delivery *) * (count + 1));
+	int			inserted = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (decided[i]->recorded)
+			continue;
+		messages[inserted].message = &decided[i]->message;
+		messages[inserted].instance_id = decided[i]->instance->instance.id;
+		messages[inserted].state = state_to_record(decided[i]);
+		new[inserted++] = decided[i];
+	}
+	messages_insert(inbox, messages, inserted);
+	for (int i = 0; i < inserted; i++)
+	{
+		new[i]->recorded = true;
+		new[i]->id = messages[i].id;
+		new[i]->instance_id = messages[i].instance_id;
+	}
+}
+
+static void
+buffer_payloads(Oid inbox, Delivery **recorded, int count)
+{
+	PayloadOf  *payloads = palloc(sizeof(PayloadOf) * (count + 1));
+	int			buffered = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (recorded[i]->outcome != OUTCOME_BUFFERED)
+			continue;
+		payloads[buffered].payload = &recorded[i]->message.payload;
+		payloads[buffered].instance_id = recorded[i]->instance_id;
+		payloads[buffered].message_id = recorded[i]->id;
+		buffered++;
+	}
+	payloads_buffer(inbox, payloads, buffered);
+}
+
+/*
+ * The deliveries are in the order of their arrival.
+ */
+static void
+record_claimed(Oid inbox, Delivery **deliveries, int count,
+			   DeliveryInstance **instances, int instance_count)
+{
+	Delivery  **claimed = palloc(sizeof(Delivery *) * (count + 1));
+
+	count = look_up(inbox, deliveries, count, true, claimed);
+	read_processed_types(inbox, claimed, count, instances, instance_count);
+	for (int i = 0; i < count; i++)
+		decide(inbox, claimed[i]);
+	insert_new(inbox, claimed, count);
+	buffer_payloads(inbox, claimed, count);
+}
+
+/*
+ * What this transaction buffered itself need not be looked for.
+ */
+static void
+finish_one(Oid inbox, InstanceEnd *end)
+{
+	if (end->waits)
+		instance_set_due(inbox, end->id,
+						 GetCurrentTransactionStartTimestamp());
+	else
+		end->waits = instance_finish(inbox, end->id);
+}
+
+static void
+finish_instances(Oid inbox, DeliveryInstance **instances, int count)
+{
+	InstanceEnd **ends = palloc(sizeof(InstanceEnd *) * (count + 1));
+	int			written = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (instances[i]->written)
+			ends[written++] = &instances[i]->end;
+	}
+	if (written == 1)
+		finish_one(inbox, ends[0]);
+	else if (written > 1)
+		instances_finish(inbox, ends, written);
+}
+
+static void
+set_release_due(Delivery **deliveries, int count)
+{
+	for (int i = 0; i < count; i++)
+		deliveries[i]->release_due =
+			deliveries[i]->outcome != OUTCOME_DUPLICATE &&
+			deliveries[i]->instance->end.waits;
+}
+
+/*
+ * Deliveries of which a look shows that their claim was committed, and their
+ * record not that they failed since, are duplicates that cost no lock and no
+ * write.  Returns how many are left, at the beginning of the array.
+ */
+static int
+drop_known_duplicates(Oid inbox, Delivery **deliveries, int count)
+{
+	Lookup	  **lookups = palloc(sizeof(Lookup *) * (count + 1));
+	bool	   *taken = palloc(sizeof(bool) * (count + 1));
+	int			looked = 0;
+	int			left = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		taken[i] = claim_is_taken(inbox, &deliveries[i]->message.key);
+		if (taken[i])
+			lookups[looked++] = &deliveries[i]->lookup;
+	}
+	messages_lookup(inbox, lookups, looked);
+	for (int i = 0; i < count; i++)
+	{
+		if (taken[i] && !is_recorded_as_failed(deliveries[i]))
+			set_duplicate(deliveries[i]);
+		else
+			deliveries[left++] = deliveries[i];
+	}
+	return left;
+}
+
+static int
+drop_unsequenced(Delivery **deliveries, int count)
+{
+	int			left = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (deliveries[i]->context_id == NULL)
+			deliveries[i]->outcome = OUTCOME_UNSEQUENCED;
+		else
+			deliveries[left++] = deliveries[i];
+	}
+	return left;
 }
 
 static Delivery **
@@ -359,7 +532,10 @@ pointers_to(Delivery *deliveries, int count)
 	Delivery  **pointers = palloc(sizeof(Delivery *) * (count + 1));
 
 	for (int i = 0; i < count; i++)
+	{
 		pointers[i] = &deliveries[i];
+		deliveries[i].lookup.key = &deliveries[i].message.key;
+	}
 	return pointers;
 }
 
@@ -370,24 +546,32 @@ void
 deliveries_open(Oid inbox, Delivery *deliveries, int count)
 {
 	Delivery  **sorted = pointers_to(deliveries, count);
+	DeliveryInstance **instances = palloc(sizeof(DeliveryInstance *) *
+										  (count + 1));
 
 	find_declarations(inbox, sorted, count);
-	open_instances(inbox, sorted, count);
+	(void) open_instances(inbox, sorted, count, instances);
 }
 
 void
 deliveries_receive(Oid inbox, Delivery *deliveries, int count)
 {
 	Delivery  **sorted = pointers_to(deliveries, count);
+	DeliveryInstance **instances = palloc(sizeof(DeliveryInstance *) *
+										  (count + 1));
+	int			instance_count;
 
 	find_declarations(inbox, sorted, count);
 	sort_deliveries(sorted, count, by_arrival);
-	count = pick_new(inbox, sorted, count);
-	open_instances(inbox, sorted, count);
+	count = drop_unsequenced(sorted, count);
+	count = drop_known_duplicates(inbox, sorted, count);
+	instance_count = open_instances(inbox, sorted, count, instances);
 	take_claims(inbox, sorted, count);
+	take_over_claims(inbox, sorted, count);
 
 	sort_deliveries(sorted, count, by_arrival);
-	for (int i = 0; i < count; i++)
-		decide(inbox, sorted[i]);
-	finish_instances(inbox, sorted, count);
+	record_claimed(inbox, sorted, count, instances, instance_count);
+	report_duplicates(inbox, sorted, count);
+	finish_instances(inbox, instances, instance_count);
+	set_release_due(sorted, count);
 }

@@ -22,6 +22,15 @@ typedef enum Outcome
 	OUTCOME_UNSEQUENCED
 } Outcome;
 
+/* the instance of one context, and what its deliveries do to it */
+typedef struct DeliveryInstance
+{
+	Instance	instance;
+	ProcessedTypes types;
+	InstanceEnd end;
+	bool		written;
+} DeliveryInstance;
+
 typedef struct Delivery
 {
 	/* filled in by the caller */
@@ -32,7 +41,8 @@ typedef struct Delivery
 
 	/* found out on the way; shared by deliveries of the same type, context */
 	const Declaration *declaration;
-	Instance   *instance;
+	DeliveryInstance *instance;
+	Lookup		lookup;
 	bool		claimed;
 
 	/* the result */

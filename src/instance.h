@@ -41,23 +41,36 @@
 	" AND m.state" EQ "'" STATE_PROCESSED "'" \
 	" LIMIT 1) IS NULL)"
 
-/* an instance as it is found when it is opened */
 typedef struct Instance
 {
+	/* which one is wanted */
+	const text *sequence_name;
+	const text *context_id;
+	const Interval *retention_period;
+	bool		recording;
+
+	/* as it is found when it is opened */
 	int64		id;
 	bool		closed;
 } Instance;
 
-extern void instance_open(Oid inbox, const text *sequence_name,
-						  const text *context_id,
-						  const Interval *retention_period, bool recording,
-						  Instance *instance);
+/* an instance as it is to be left */
+typedef struct InstanceEnd
+{
+	int64		id;
+	bool		waits;			/* it has messages that wait */
+	bool		complete;
+} InstanceEnd;
+
+extern void instance_open(Oid inbox, Instance *instance);
+extern void instances_open(Oid inbox, Instance **instances, int count);
 extern void instance_hold(Oid inbox, int64 id);
 extern bool instance_try_hold(Oid inbox, int64 id);
 extern void instance_require(Oid inbox, int64 id);
 extern bool instance_is_closed(Oid inbox, int64 id);
 extern void instance_set_due(Oid inbox, int64 id, TimestampTz due_at);
 extern bool instance_finish(Oid inbox, int64 id);
+extern void instances_finish(Oid inbox, InstanceEnd **ends, int count);
 extern void instance_close_if_complete(Oid inbox, int64 id);
 extern void instance_unknown(int64 id) pg_attribute_noreturn();
 

@@ -14,6 +14,7 @@
 #include "args.h"
 #include "compat.h"
 #include "message.h"
+#include "rows.h"
 #include "sql.h"
 #include "texts.h"
 
@@ -21,15 +22,30 @@
  * History may hold several records of one key.  The one that counts is the
  * one that says most about whether the message still has to be handled.
  */
+#define LOOKUP(message_type, idempotence_id) \
+	"SELECT m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at" \
+	" FROM $inbox.sequenced_message m" \
+	" WHERE m.message_type" EQ message_type \
+	" AND m.idempotence_id" EQ idempotence_id \
+	" ORDER BY CASE WHEN m.state" EQ "'" STATE_PROCESSED "' THEN 0" \
+	" WHEN m.state" EQ "'" STATE_WAITING "' THEN 1 ELSE 2 END," \
+	" m.created_at DESC, m.id DESC" \
+	" LIMIT 1"
+
 static const Statement lookup = {
-	"SELECT m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at"
-	" FROM $inbox.sequenced_message m"
-	" WHERE m.message_type" EQ "$1 AND m.idempotence_id" EQ "$2"
-	" ORDER BY CASE WHEN m.state" EQ "'" STATE_PROCESSED "' THEN 0"
-	" WHEN m.state" EQ "'" STATE_WAITING "' THEN 1 ELSE 2 END,"
-	" m.created_at DESC, m.id DESC"
-	" LIMIT 1",
+	LOOKUP("$1", "$2"),
 	2, {TEXTOID, TEXTOID}
+};
+
+static const Statement lookup_rows = {
+	"SELECT f.id, f.state, f.sequence_instance_id, f.attempts, f.created_at,"
+	" k.place"
+	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2))"
+	" WITH ORDINALITY AS k (message_type, idempotence_id, place)"
+	" CROSS JOIN LATERAL ("
+	LOOKUP("k.message_type", "k.idempotence_id")
+	") AS f",
+	2, {TEXTARRAYOID, TEXTARRAYOID}
 };
 
 static const Statement get = {
@@ -55,6 +71,18 @@ static const Statement find_processed_types = {
 	2, {INT8OID, TEXTARRAYOID}
 };
 
+static const Statement find_processed_rows = {
+	"SELECT t.place"
+	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2))"
+	" WITH ORDINALITY AS t (instance_id, message_type, place)"
+	" CROSS JOIN LATERAL (SELECT 1 FROM $inbox.sequenced_message m"
+	" WHERE m.sequence_instance_id" EQ "t.instance_id"
+	" AND m.message_type" EQ "t.message_type"
+	" AND m.state" EQ "'" STATE_PROCESSED "'"
+	" LIMIT 1) AS processed",
+	2, {INT8ARRAYOID, TEXTARRAYOID}
+};
+
 enum
 {
 	COLUMN_ID = 1,
@@ -63,6 +91,7 @@ enum
 	COLUMN_ATTEMPTS,
 	COLUMN_CREATED_AT,
 	COLUMN_MESSAGE_TYPE,
+	COLUMN_PLACE = COLUMN_MESSAGE_TYPE,
 	COLUMN_IDEMPOTENCE_ID
 };
 
@@ -116,6 +145,40 @@ static const Statement insert = {
 	" $16)"
 	" RETURNING id",
 	INSERT_PARAMS, {PARAM_TYPES, TEXTOID, TEXTOID}
+};
+
+/* what is taken in has not failed */
+static const Statement insert_rows = {
+	"INSERT INTO $inbox.sequenced_message"
+	" (state, sequence_instance_id, created_at, topic, cluster_name,"
+	" sequenced_message_id, trace_id_high, trace_id, span_id,"
+	" trace_id_string, sampled, message_type, idempotence_id)"
+	" SELECT r.state, r.instance_id, r.created_at,"
+	" COALESCE(r.topic, ''), COALESCE(r.cluster_name, ''),"
+	" COALESCE(r.uuid, pg_catalog.gen_random_uuid()), r.trace_id_high,"
+	" r.trace_id, r.span_id, r.trace_id_string, r.sampled, r.message_type,"
+	" r.idempotence_id"
+	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2),"
+	" pg_catalog.unnest($3), pg_catalog.unnest($4), pg_catalog.unnest($5),"
+	" pg_catalog.unnest($6), pg_catalog.unnest($7), pg_catalog.unnest($8),"
+	" pg_catalog.unnest($9), pg_catalog.unnest($10), pg_catalog.unnest($11),"
+	" pg_catalog.unnest($12), pg_catalog.unnest($13))"
+	" WITH ORDINALITY AS r (state, instance_id, created_at, topic,"
+	" cluster_name, uuid, trace_id_high, trace_id, span_id, trace_id_string,"
+	" sampled, message_type, idempotence_id, place)"
+	" ORDER BY r.place"
+	" RETURNING id",
+	13, {TEXTARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID,
+	TEXTARRAYOID, UUIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
+	TEXTARRAYOID, BOOLARRAYOID, TEXTARRAYOID, TEXTARRAYOID}
+};
+
+/* the parameters of insert, in the order of insert_rows */
+static const int row_params[] = {
+	PARAM_STATE, PARAM_INSTANCE_ID, PARAM_NOW, PARAM_TOPIC,
+	PARAM_CLUSTER_NAME, PARAM_UUID, PARAM_TRACE_ID_HIGH, PARAM_TRACE_ID,
+	PARAM_SPAN_ID, PARAM_TRACE_ID_STRING, PARAM_SAMPLED, PARAM_MESSAGE_TYPE,
+	PARAM_IDEMPOTENCE_ID
 };
 
 /* a processed message stays processed */
@@ -223,21 +286,21 @@ state_from_arg(FunctionCallInfo fcinfo, int n)
 }
 
 static void
-read_record(Record *record)
+read_record(int row, Record *record)
 {
 	Datum		value;
 
 	memset(record, 0, sizeof(*record));
 	record->state = "";
-	if (statement_get(COLUMN_ID, &value))
+	if (statement_get_from(row, COLUMN_ID, &value))
 		record->id = DatumGetInt64(value);
-	if (statement_get(COLUMN_STATE, &value))
+	if (statement_get_from(row, COLUMN_STATE, &value))
 		record->state = TextDatumGetCString(value);
-	if (statement_get(COLUMN_INSTANCE_ID, &value))
+	if (statement_get_from(row, COLUMN_INSTANCE_ID, &value))
 		record->instance_id = DatumGetInt64(value);
-	if (statement_get(COLUMN_ATTEMPTS, &value))
+	if (statement_get_from(row, COLUMN_ATTEMPTS, &value))
 		record->attempts = DatumGetInt32(value);
-	if (statement_get(COLUMN_CREATED_AT, &value))
+	if (statement_get_from(row, COLUMN_CREATED_AT, &value))
 		record->created_at = DatumGetTimestampTz(value);
 }
 
@@ -253,8 +316,45 @@ message_lookup(Oid inbox, const ClaimKey *key, Record *record)
 	values[1] = PointerGetDatum(key->idempotence_id);
 	if (statement_run(inbox, &lookup, values, NULL) == 0)
 		return false;
-	read_record(record);
+	read_record(0, record);
 	return true;
+}
+
+static void
+lookup_each(Oid inbox, Lookup **lookups, int count)
+{
+	Rows		keys;
+	uint64		found;
+
+	rows_begin(&keys, 2, count);
+	for (int i = 0; i < count; i++)
+	{
+		lookups[i]->found = false;
+		rows_add(&keys);
+		rows_set_pointer(&keys, 0, lookups[i]->key->message_type);
+		rows_set_pointer(&keys, 1, lookups[i]->key->idempotence_id);
+	}
+	found = rows_run(inbox, &lookup_rows, &keys);
+	for (uint64 row = 0; row < found; row++)
+	{
+		Lookup	   *lookup = lookups[rows_place((int) row, COLUMN_PLACE)];
+
+		lookup->found = true;
+		read_record((int) row, &lookup->record);
+	}
+}
+
+/*
+ * As message_lookup(), for several keys at once.
+ */
+void
+messages_lookup(Oid inbox, Lookup **lookups, int count)
+{
+	if (count == 1)
+		lookups[0]->found = message_lookup(inbox, lookups[0]->key,
+										   &lookups[0]->record);
+	else if (count > 1)
+		lookup_each(inbox, lookups, count);
 }
 
 void
@@ -265,27 +365,45 @@ serialization_failure(void)
 			 errmsg("could not serialize access due to concurrent update")));
 }
 
+static void
+require_latest(Oid inbox, const Lookup *lookup)
+{
+	const Record *record = &lookup->record;
+	Record		latest;
+
+	if (message_lookup(inbox, lookup->key, &latest) != lookup->found ||
+		(lookup->found && (latest.id != record->id ||
+						   !state_is(latest.state, record->state))))
+		serialization_failure();
+}
+
 /*
- * As message_lookup(), for whoever has the claim and acts on what is found.
+ * As messages_lookup(), for whoever has the claims and acts on what is found.
  * A claim can be won that was freed after the transaction's snapshot was
  * taken; the record that was written with it must not be overlooked.
  */
+void
+messages_lookup_current(Oid inbox, Lookup **lookups, int count)
+{
+	messages_lookup(inbox, lookups, count);
+	if (!IsolationUsesXactSnapshot())
+		return;
+
+	statements_read_latest(true);
+	for (int i = 0; i < count; i++)
+		require_latest(inbox, lookups[i]);
+	statements_read_latest(false);
+}
+
 bool
 message_lookup_current(Oid inbox, const ClaimKey *key, Record *record)
 {
-	bool		found = message_lookup(inbox, key, record);
-	Record		latest;
+	Lookup		lookup = {.key = key};
+	Lookup	   *lookups[1] = {&lookup};
 
-	if (!IsolationUsesXactSnapshot())
-		return found;
-
-	statements_read_latest(true);
-	if (message_lookup(inbox, key, &latest) != found ||
-		(found && (latest.id != record->id ||
-				   !state_is(latest.state, record->state))))
-		serialization_failure();
-	statements_read_latest(false);
-	return found;
+	messages_lookup_current(inbox, lookups, 1);
+	*record = lookup.record;
+	return lookup.found;
 }
 
 void
@@ -298,7 +416,7 @@ message_get(Oid inbox, int64 id, Record *record, ClaimKey *key)
 				(errcode(ERRCODE_NO_DATA_FOUND),
 				 errmsg("sequenced message %lld does not exist",
 						(long long) id)));
-	read_record(record);
+	read_record(0, record);
 	key->message_type = statement_get_text(COLUMN_MESSAGE_TYPE);
 	key->idempotence_id = statement_get_text(COLUMN_IDEMPOTENCE_ID);
 }
@@ -349,6 +467,53 @@ message_processed_types(Oid inbox, int64 instance_id,
 			processed = lappend(processed, DatumGetTextPCopy(type));
 	}
 	return processed;
+}
+
+/*
+ * As message_processed_types(), for several instances at once.
+ */
+void
+messages_processed_types(Oid inbox, ProcessedTypes **wanted, int count)
+{
+	Rows		types;
+	ProcessedTypes **owners;
+	uint64		found;
+	int			total = 0;
+
+	if (count == 1)
+	{
+		wanted[0]->processed = message_processed_types(inbox,
+													   wanted[0]->instance_id,
+													   wanted[0]->types);
+		return;
+	}
+	for (int i = 0; i < count; i++)
+		total += list_length(wanted[i]->types);
+	if (total == 0)
+		return;
+
+	rows_begin(&types, 2, total);
+	owners = palloc(sizeof(ProcessedTypes *) * total);
+	for (int i = 0; i < count; i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, wanted[i]->types)
+		{
+			owners[types.count] = wanted[i];
+			rows_add(&types);
+			rows_set(&types, 0, Int64GetDatum(wanted[i]->instance_id));
+			rows_set_pointer(&types, 1, lfirst(lc));
+		}
+	}
+	found = rows_run(inbox, &find_processed_rows, &types);
+	for (uint64 row = 0; row < found; row++)
+	{
+		int			place = rows_place((int) row, 1);
+
+		owners[place]->processed = lappend(owners[place]->processed,
+										   DatumGetPointer(types.values[types.capacity + place]));
+	}
 }
 
 void
@@ -428,23 +593,82 @@ set_params(Datum *values, char *nulls, int64 instance_id,
 	set_trace_params(values, nulls, &message->trace);
 }
 
+static void
+set_insert_params(Datum *values, char *nulls, int64 instance_id,
+				  const Message *message, const Verdict *verdict)
+{
+	set_params(values, nulls, instance_id, message, verdict);
+	set_text_param(values, nulls, PARAM_MESSAGE_TYPE,
+				   message->key.message_type);
+	set_text_param(values, nulls, PARAM_IDEMPOTENCE_ID,
+				   message->key.idempotence_id);
+}
+
+static int64
+id_in_row(int row)
+{
+	Datum		id;
+
+	if (!statement_get_from(row, 1, &id))
+		elog(ERROR, "sequenced message has no id");
+	return DatumGetInt64(id);
+}
+
 int64
 message_insert(Oid inbox, int64 instance_id, const Message *message,
 			   const Verdict *verdict)
 {
 	Datum		values[INSERT_PARAMS];
 	char		nulls[INSERT_PARAMS];
-	Datum		id;
 
-	set_params(values, nulls, instance_id, message, verdict);
-	set_text_param(values, nulls, PARAM_MESSAGE_TYPE,
-				   message->key.message_type);
-	set_text_param(values, nulls, PARAM_IDEMPOTENCE_ID,
-				   message->key.idempotence_id);
-	if (statement_run(inbox, &insert, values, nulls) == 0 ||
-		!statement_get(1, &id))
-		elog(ERROR, "sequenced message has no id");
-	return DatumGetInt64(id);
+	set_insert_params(values, nulls, instance_id, message, verdict);
+	if (statement_run(inbox, &insert, values, nulls) == 0)
+		elog(ERROR, "sequenced message was not inserted");
+	return id_in_row(0);
+}
+
+static void
+add_row(Rows *rows, const NewMessage *new)
+{
+	Verdict		verdict = {new->state, NULL, DT_NOEND};
+	Datum		values[INSERT_PARAMS];
+	char		nulls[INSERT_PARAMS];
+
+	set_insert_params(values, nulls, new->instance_id, new->message,
+					  &verdict);
+	rows_add(rows);
+	for (size_t i = 0; i < lengthof(row_params); i++)
+	{
+		if (nulls[row_params[i]] == ' ')
+			rows_set(rows, (int) i, values[row_params[i]]);
+	}
+}
+
+/*
+ * Inserts messages in their order, and fills in their IDs.
+ */
+void
+messages_insert(Oid inbox, NewMessage *messages, int count)
+{
+	Rows		rows;
+
+	if (count == 0)
+		return;
+	if (count == 1)
+	{
+		Verdict		verdict = {messages->state, NULL, DT_NOEND};
+
+		messages->id = message_insert(inbox, messages->instance_id,
+									  messages->message, &verdict);
+		return;
+	}
+	rows_begin(&rows, lengthof(row_params), count);
+	for (int i = 0; i < count; i++)
+		add_row(&rows, &messages[i]);
+	if (rows_run(inbox, &insert_rows, &rows) != (uint64) count)
+		elog(ERROR, "not all sequenced messages were inserted");
+	for (int i = 0; i < count; i++)
+		messages[i].id = id_in_row(i);
 }
 
 /*

@@ -59,6 +59,31 @@ typedef struct Record
 	TimestampTz created_at;
 } Record;
 
+/* the record that counts for a key */
+typedef struct Lookup
+{
+	const ClaimKey *key;
+	bool		found;
+	Record		record;
+} Lookup;
+
+/* which of the types that matter have been processed in an instance */
+typedef struct ProcessedTypes
+{
+	int64		instance_id;
+	List	   *types;
+	List	   *processed;
+} ProcessedTypes;
+
+/* a message that is taken in: PROCESSED or WAITING */
+typedef struct NewMessage
+{
+	const Message *message;
+	int64		instance_id;
+	const char *state;
+	int64		id;				/* the result */
+} NewMessage;
+
 /* what is to be recorded */
 typedef struct Verdict
 {
@@ -75,6 +100,8 @@ extern const char *state_from_arg(FunctionCallInfo fcinfo, int n);
 extern bool message_lookup(Oid inbox, const ClaimKey *key, Record *record);
 extern bool message_lookup_current(Oid inbox, const ClaimKey *key,
 								   Record *record);
+extern void messages_lookup(Oid inbox, Lookup **lookups, int count);
+extern void messages_lookup_current(Oid inbox, Lookup **lookups, int count);
 extern void serialization_failure(void) pg_attribute_noreturn();
 extern void message_get(Oid inbox, int64 id, Record *record, ClaimKey *key);
 extern void message_refuse_state(const Record *record)
@@ -84,8 +111,11 @@ extern void message_refuse(Oid inbox, int64 id) pg_attribute_noreturn();
 extern void message_read_trace(int first_column, TraceContext *trace);
 extern List *message_processed_types(Oid inbox, int64 instance_id,
 									 const List *message_types);
+extern void messages_processed_types(Oid inbox, ProcessedTypes **wanted,
+									 int count);
 extern int64 message_insert(Oid inbox, int64 instance_id,
 							const Message *message, const Verdict *verdict);
+extern void messages_insert(Oid inbox, NewMessage *messages, int count);
 extern bool message_update(Oid inbox, int64 id, int64 instance_id,
 						   const Message *message, const Verdict *verdict);
 extern void message_set_consume(Oid inbox, int64 id);

@@ -10,6 +10,7 @@
 #include "catalog/pg_type.h"
 
 #include "payload.h"
+#include "rows.h"
 #include "sql.h"
 
 static const Statement buffer = {
@@ -18,6 +19,19 @@ static const Statement buffer = {
 	" VALUES ($1, $2, $3, $4)"
 	" RETURNING id",
 	4, {INT8OID, INT8OID, BYTEAOID, BYTEAOID}
+};
+
+static const Statement buffer_rows = {
+	"INSERT INTO $inbox.buffered_message"
+	" (sequence_instance_id, sequenced_message_id, message_key, message_value)"
+	" SELECT r.instance_id, r.message_id, r.message_key, r.message_value"
+	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2),"
+	" pg_catalog.unnest($3), pg_catalog.unnest($4))"
+	" WITH ORDINALITY AS r"
+	" (instance_id, message_id, message_key, message_value, place)"
+	" ORDER BY r.place"
+	" RETURNING id",
+	4, {INT8ARRAYOID, INT8ARRAYOID, BYTEAARRAYOID, BYTEAARRAYOID}
 };
 
 /* the IDs that the defaults give keep the headers' order */
@@ -122,6 +136,16 @@ insert_headers(Oid inbox, int64 buffered_id, const Payload *payload)
 	(void) statement_run(inbox, &buffer_headers, values, NULL);
 }
 
+static int64
+buffered_id_in_row(int row)
+{
+	Datum		id;
+
+	if (!statement_get_from(row, 1, &id))
+		elog(ERROR, "buffered message has no id");
+	return DatumGetInt64(id);
+}
+
 /*
  * Buffers the payload of a message that has none buffered.
  */
@@ -131,7 +155,6 @@ payload_buffer(Oid inbox, int64 instance_id, int64 message_id,
 {
 	Datum		values[4];
 	char		nulls[4] = {' ', ' ', ' ', ' '};
-	Datum		buffered_id;
 
 	values[0] = Int64GetDatum(instance_id);
 	values[1] = Int64GetDatum(message_id);
@@ -142,11 +165,49 @@ payload_buffer(Oid inbox, int64 instance_id, int64 message_id,
 	if (payload->value == NULL)
 		nulls[3] = 'n';
 
-	if (statement_run(inbox, &buffer, values, nulls) == 0 ||
-		!statement_get(1, &buffered_id))
-		elog(ERROR, "buffered message has no id");
+	if (statement_run(inbox, &buffer, values, nulls) == 0)
+		elog(ERROR, "message was not buffered");
 	if (payload->header_count > 0)
-		insert_headers(inbox, DatumGetInt64(buffered_id), payload);
+		insert_headers(inbox, buffered_id_in_row(0), payload);
+}
+
+static void
+buffer_each(Oid inbox, const PayloadOf *payloads, int count)
+{
+	int64	   *buffered_ids = palloc(sizeof(int64) * count);
+	Rows		rows;
+
+	rows_begin(&rows, 4, count);
+	for (int i = 0; i < count; i++)
+	{
+		rows_add(&rows);
+		rows_set(&rows, 0, Int64GetDatum(payloads[i].instance_id));
+		rows_set(&rows, 1, Int64GetDatum(payloads[i].message_id));
+		rows_set_pointer(&rows, 2, payloads[i].payload->key);
+		rows_set_pointer(&rows, 3, payloads[i].payload->value);
+	}
+	if (rows_run(inbox, &buffer_rows, &rows) != (uint64) count)
+		elog(ERROR, "not all messages were buffered");
+	for (int i = 0; i < count; i++)
+		buffered_ids[i] = buffered_id_in_row(i);
+	for (int i = 0; i < count; i++)
+	{
+		if (payloads[i].payload->header_count > 0)
+			insert_headers(inbox, buffered_ids[i], payloads[i].payload);
+	}
+}
+
+/*
+ * As payload_buffer(), for several messages at once.
+ */
+void
+payloads_buffer(Oid inbox, const PayloadOf *payloads, int count)
+{
+	if (count == 1)
+		payload_buffer(inbox, payloads->instance_id, payloads->message_id,
+					   payloads->payload);
+	else if (count > 1)
+		buffer_each(inbox, payloads, count);
 }
 
 void

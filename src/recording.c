@@ -261,7 +261,7 @@ seqinbox_record_failure(PG_FUNCTION_ARGS)
 	Verdict		verdict;
 	Declaration declaration;
 	Oid			inbox;
-	Instance	instance;
+	Instance	instance = {0};
 	int64		id;
 
 	message_from_args(fcinfo, 4, &message);
@@ -272,9 +272,11 @@ seqinbox_record_failure(PG_FUNCTION_ARGS)
 
 	SPI_connect();
 	declaration_of_type(inbox, message.key.message_type, &declaration);
-	instance_open(inbox, declaration.sequence_name, context_id,
-				  &declaration.retention_period, declaration.recording,
-				  &instance);
+	instance.sequence_name = declaration.sequence_name;
+	instance.context_id = context_id;
+	instance.retention_period = &declaration.retention_period;
+	instance.recording = declaration.recording;
+	instance_open(inbox, &instance);
 	if (!claim_take(inbox, &message.key, instance.id))
 		refuse_claimed(&message.key);
 	refuse_unless_failed(inbox, &message.key);
