@@ -1,0 +1,36 @@
+# seqinbox_claim, with an instance and without, against the bare INSERT.
+
+seed_instances="INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
+    SELECT n, 'Orders', 'seed' || n, 'OPEN', now(), now() + interval '7 days' FROM generate_series(1, 16) n"
+
+run_claims()
+{
+    fresh_inbox "$1"
+    sql -c "SET search_path = $1" -c "$seed_instances ON CONFLICT DO NOTHING"
+    pgbench_in "$1" "$2"
+    expect "$(transactions)" "SELECT count(*) FROM $1.sequential_inbox_idempotence"
+    tps
+}
+
+bare_insert()
+{
+    run_claims bare claim_bare
+}
+
+seqinbox_claim()
+{
+    run_claims seqinbox claim
+}
+
+seqinbox_claim_without_instance()
+{
+    run_claims seqinbox claim_window
+}
+
+for connections in 1 4 16
+do
+    variant="connections: $connections"
+    compare "$variant" messages/s bare_insert seqinbox_claim seqinbox_claim_without_instance
+    goal "$variant" seqinbox_claim '>=' 0.95 bare_insert
+    goal "$variant" seqinbox_claim_without_instance '>=' 0.95 bare_insert
+done

@@ -1,0 +1,3 @@
+\set n :n + 1
+\set id hash(:client_id * 100000000 + :n, :round)
+SELECT seqinbox_claim('Order0', :id);

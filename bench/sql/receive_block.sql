@@ -1,0 +1,11 @@
+\set n :n + 1
+\set id hash(:client_id * 100000000 + :n, :round)
+\set context hash(:client_id * 100000000 + :n / 10, :round)
+\set type :n % 10
+\startpipeline
+BEGIN;
+SELECT * FROM seqinbox_receive('Order' || :type, :id, :context, '{"order": 17}');
+\endpipeline
+\sleep :network us
+COMMIT;
+\sleep :network us
