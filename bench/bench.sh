@@ -106,7 +106,8 @@ pgbench_in()
     script=$2
     shift 2
     sql -c CHECKPOINT
-    quietly in_inbox "$inbox" pgbench -n -M prepared -T "$seconds" \
+    # shellcheck disable=SC2086 # two words
+    quietly in_inbox "$inbox" pgbench -n -M prepared $duration \
         -c "$connections" -j "$((connections > 2 ? 2 : connections))" \
         -D n=0 -D round="$round" -D network="$network" \
         -f "bench/sql/$script.sql" "$@"
@@ -173,6 +174,7 @@ run_case()
 {
     (
         connections=1
+        duration="-T $seconds"
         network=0
         settings=
         . "bench/cases/$case.sh"

@@ -1,8 +1,9 @@
--- A thousand instances with ten processed messages each.
+-- Instances, as many as the variable instances says, with ten processed messages
+-- each. (The IDs below 1000 are left to the windows.)
 
-INSERT INTO sequence_instance (name, context_id, state, created_at, retain_until)
-SELECT 'Orders', n, 'OPEN', now(), now() + interval '7 days'
-  FROM generate_series(0, 999) n;
+INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
+SELECT 1000 + n, 'Orders', n, 'OPEN', now(), now() + interval '7 days'
+  FROM generate_series(1, :instances) n;
 
 INSERT INTO sequenced_message (message_type, idempotence_id, sequence_instance_id, state, created_at,
        topic, cluster_name, sequenced_message_id)
