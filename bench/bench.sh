@@ -85,6 +85,14 @@ fresh_inbox()
     sql -v inbox="$1" -f bench/sql/inbox.sql >/dev/null
 }
 
+# fill INBOX OPTION...: psql, with the files that its options name
+fill()
+{
+    inbox=$1
+    shift
+    sql -c "SET search_path = $inbox, public" "$@" >/dev/null
+}
+
 # in_inbox NAME COMMAND...: a client that uses this inbox
 #
 # A plan that is made while a table is empty shall not scan it for ever; the

@@ -1,12 +1,10 @@
 # seqinbox_claim, with an instance and without, against the bare INSERT.
 
-seed_instances="INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
-    SELECT n, 'Orders', 'seed' || n, 'OPEN', now(), now() + interval '7 days' FROM generate_series(1000, 1015) n"
-
+# run_claims INBOX SCRIPT: each connection with an instance of its own
 run_claims()
 {
     fresh_inbox "$1"
-    sql -c "SET search_path = $1" -c "$seed_instances"
+    fill "$1" -v instances="$connections" -f bench/sql/instances.sql
     pgbench_in "$1" "$2"
     expect "$(transactions)" "SELECT count(*) FROM $1.sequential_inbox_idempotence"
     tps

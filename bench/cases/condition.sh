@@ -6,7 +6,7 @@
 run_condition()
 {
     fresh_inbox "$1"
-    sql -v instances=1000 -c "SET search_path = $1" -f bench/sql/predecessors.sql
+    fill "$1" -v instances=1000 -f bench/sql/instances.sql -f bench/sql/predecessors.sql
     pgbench_in "$1" "$2"
     expect "$(transactions)" "SELECT count(*) FROM $1.sequenced_message
         WHERE message_type = 'OrderDone' AND state = 'PROCESSED'"

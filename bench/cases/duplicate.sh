@@ -29,7 +29,7 @@ receive_duplicate()
 claim_new()
 {
     fresh_inbox seqinbox
-    sql -c "$seed"
+    fill seqinbox -v instances=1 -f bench/sql/instances.sql
     pgbench_in seqinbox claim
     latency
 }
@@ -39,7 +39,43 @@ claim_duplicate()
     run_again seqinbox claim
 }
 
+# a call for each statement
+try_claim()
+{
+    pgbench_in seqinbox lookup_try_claim
+    latency
+}
+
+spi_lookup()
+{
+    pgbench_in seqinbox lookup_spi
+    latency
+}
+
+# a thousand calls for each statement: what the function itself costs
+try_claim_alone()
+{
+    pgbench_in seqinbox loop_try_claim
+    latency | awk '{ print $1 / 1000 }'
+}
+
+spi_lookup_alone()
+{
+    pgbench_in seqinbox loop_spi
+    latency | awk '{ print $1 / 1000 }'
+}
+
 settings='-c synchronous_commit=off'
-compare 'duplicate or new' us/message receive_new receive_duplicate claim_new claim_duplicate
-goal 'duplicate or new' receive_duplicate '<=' 0.6 receive_new
-goal 'duplicate or new' claim_duplicate '<=' 0.6 claim_new
+variant='new or not'
+compare "$variant" us/message receive_new receive_duplicate claim_new claim_duplicate
+goal "$variant" receive_duplicate '<=' 0.6 receive_new
+goal "$variant" claim_duplicate '<=' 0.6 claim_new
+
+fresh_inbox seqinbox
+fill seqinbox -v instances=1 -f bench/sql/instances.sql -f bench/sql/claimed.sql
+sql -c "CREATE FUNCTION spi_lookup(text, text) RETURNS boolean
+    AS '$WORK/spi_lookup.so' LANGUAGE C STRICT"
+variant='look-ups'
+compare "$variant" us/message spi_lookup try_claim spi_lookup_alone try_claim_alone
+goal "$variant" try_claim '<=' 1.2 spi_lookup
+goal "$variant" try_claim_alone '<=' 1.2 spi_lookup_alone

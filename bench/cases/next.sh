@@ -7,7 +7,7 @@ total=10000
 drain()
 {
     fresh_inbox seqinbox
-    sql -v instances="$((total / $1))" -v waiting="$1" -c 'SET search_path = seqinbox' \
+    fill seqinbox -v instances="$((total / $1))" -v waiting="$1" -f bench/sql/instances.sql \
         -f bench/sql/predecessors.sql -f bench/sql/waiting.sql
     pgbench_in seqinbox next -D waiting="$1"
     expect "$((total / $1 * 10 + total))" "SELECT count(*)

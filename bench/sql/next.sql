@@ -1,3 +1,3 @@
-\set instance 1001 + :n / :waiting
+\set instance 1000 + :n / :waiting
 \set n :n + 1
 SELECT * FROM seqinbox_next(:instance);
