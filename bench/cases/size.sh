@@ -1,0 +1,81 @@
+# What a message costs, by how many claims are there already, and by how many
+# message types are declared.
+
+few=10000
+many=10000000
+few_types=10
+many_types=100000
+[ -z "$quick" ] || many=100000 many_types=1000
+
+# The few are made anew for each turn; the many hardly become more.
+with_few_claims()
+{
+    fresh_inbox few
+    fill few -v claims="$few" -f bench/sql/big.sql
+    pgbench_in few "$@"
+    latency
+}
+
+with_many_claims()
+{
+    pgbench_in many "$@"
+    latency
+}
+
+few_claims()
+{
+    with_few_claims "receive$order"
+}
+
+many_claims()
+{
+    with_many_claims "receive$order"
+}
+
+bare_few_claims()
+{
+    with_few_claims "claim_bare$order"
+}
+
+bare_many_claims()
+{
+    with_many_claims "claim_bare$order"
+}
+
+# compare_claims VARIANT ORDER
+compare_claims()
+{
+    order=$2
+    compare "$1" us/message few_claims many_claims bare_few_claims bare_many_claims
+    goal "$1" many_claims '<=' 1.1 few_claims
+}
+
+fresh_inbox many
+fill many -v claims="$many" -f bench/sql/big.sql
+compare_claims "$few or $many claims, durable, random IDs" ''
+compare_claims "$few or $many claims, durable, ascending IDs" _ordered
+settings='-c synchronous_commit=off'
+compare_claims "$few or $many claims, not durable, random IDs" ''
+compare_claims "$few or $many claims, not durable, ascending IDs" _ordered
+
+few_types()
+{
+    pgbench_in few receive_types -D sequences="$((few_types / 10))"
+    latency
+}
+
+many_types()
+{
+    pgbench_in many receive_types -D sequences="$((many_types / 10))"
+    latency
+}
+
+for inbox in few many
+do
+    fresh_inbox "$inbox"
+    eval "types=\$${inbox}_types"
+    fill "$inbox" -v sequences="$((types / 10))" -f bench/sql/types.sql
+done
+variant="$few_types or $many_types types, not durable"
+compare "$variant" us/message few_types many_types
+goal "$variant" many_types '<=' 1.1 few_types
