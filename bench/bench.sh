@@ -113,7 +113,7 @@ pgbench_in()
     inbox=$1
     script=$2
     shift 2
-    sql -c CHECKPOINT
+    [ -z "$checkpoint" ] || sql -c CHECKPOINT
     # shellcheck disable=SC2086 # two words
     quietly in_inbox "$inbox" pgbench -n -M prepared $duration \
         -c "$connections" -j "$((connections > 2 ? 2 : connections))" \
@@ -152,6 +152,13 @@ expect()
     fi
 }
 
+# record CONTENDER VALUE
+record()
+{
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$case" "$variant" "$unit" \
+        "$1" "$round" "$2" >>"$results"
+}
+
 # compare VARIANT UNIT CONTENDER...: each has its turn in each round
 #
 # A contender is a function that does its work and prints the result.
@@ -165,8 +172,7 @@ compare()
         for contender
         do
             value=$("$contender")
-            printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$case" "$variant" "$unit" \
-                "$contender" "$round" "$value" >>"$results"
+            record "$contender" "$value"
         done
     done
 }
@@ -183,6 +189,7 @@ run_case()
     (
         connections=1
         duration="-T $seconds"
+        checkpoint=before_each_turn
         network=0
         settings=
         . "bench/cases/$case.sh"

@@ -1,0 +1,1 @@
+CALL seqinbox_housekeeping();
