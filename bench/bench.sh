@@ -106,8 +106,9 @@ in_inbox()
 
 # pgbench_in INBOX SCRIPT [OPTION...]: its report is in $log
 #
-# Variables of the scripts: n counts a client's transactions, round and
-# network, the time in microseconds that a round trip takes.
+# Variables of the scripts: n counts a client's transactions, and turn the turns
+# of the case, so that no ID comes twice; network is the time in microseconds that
+# a round trip takes.
 pgbench_in()
 {
     inbox=$1
@@ -117,7 +118,7 @@ pgbench_in()
     # shellcheck disable=SC2086 # two words
     quietly in_inbox "$inbox" pgbench -n -M prepared $duration \
         -c "$connections" -j "$((connections > 2 ? 2 : connections))" \
-        -D n=0 -D round="$round" -D network="$network" \
+        -D n=0 -D turn="$turn" -D network="$network" \
         -f "bench/sql/$script.sql" "$@"
     grep -q '^number of failed transactions: 0 ' "$log" || {
         cat "$log" >&2
@@ -171,6 +172,7 @@ compare()
     do
         for contender
         do
+            turn=$((turn + 1))
             value=$("$contender")
             record "$contender" "$value"
         done
@@ -189,6 +191,7 @@ run_case()
     (
         connections=1
         duration="-T $seconds"
+        turn=0
         checkpoint=before_each_turn
         network=0
         settings=

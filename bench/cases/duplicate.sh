@@ -1,17 +1,15 @@
 # What a duplicate costs, against a message that is new, and against a bare
-# look-up of the primary key in C. Commits are not durable, so that the processor
-# decides.
+# look-up of the primary key in C. Commits are not durable and four connections
+# keep the processors busy, so that these decide.
 
 . bench/receivers.sh
 
-# run_again INBOX SCRIPT: all deliveries of the run before once more
+# run_again INBOX SCRIPT: all deliveries of the turn before once more
 run_again()
 {
-    claims="SELECT count(*) FROM $1.sequential_inbox_idempotence"
-    count=$(sql -c "$claims")
-    duration="-t $count"
+    turn=$((turn - 1))
     pgbench_in "$1" "$2"
-    expect "$count" "$claims"
+    expect "$(transactions)" "SELECT count(*) FROM $1.sequential_inbox_idempotence"
     latency
 }
 
@@ -29,7 +27,7 @@ receive_duplicate()
 claim_new()
 {
     fresh_inbox seqinbox
-    fill seqinbox -v instances=1 -f bench/sql/instances.sql
+    fill seqinbox -v instances="$connections" -f bench/sql/instances.sql
     pgbench_in seqinbox claim
     latency
 }
@@ -66,6 +64,8 @@ spi_lookup_alone()
 }
 
 settings='-c synchronous_commit=off'
+connections=4
+duration="-t $((seconds * 2000))"
 variant='new or not'
 compare "$variant" us/message receive_new receive_duplicate claim_new claim_duplicate
 goal "$variant" receive_duplicate '<=' 0.6 receive_new
@@ -75,6 +75,7 @@ fresh_inbox seqinbox
 fill seqinbox -v instances=1 -f bench/sql/instances.sql -f bench/sql/claimed.sql
 sql -c "CREATE FUNCTION spi_lookup(text, text) RETURNS boolean
     AS '$WORK/spi_lookup.so' LANGUAGE C STRICT"
+duration="-T $seconds"
 variant='look-ups'
 compare "$variant" us/message spi_lookup try_claim spi_lookup_alone try_claim_alone
 goal "$variant" try_claim '<=' 1.2 spi_lookup

@@ -7,8 +7,30 @@ few_types=10
 many_types=100000
 [ -z "$quick" ] || many=100000 many_types=1000
 
+# run_new INBOX SCRIPT: claims that were not there before
+run_new()
+{
+    claims="SELECT count(*) FROM $1.sequential_inbox_idempotence"
+    before=$(sql -c "$claims")
+    pgbench_in "$1" "$2"
+    expect "$((before + $(transactions)))" "$claims"
+    latency
+}
+
 # The few are made anew for each turn; the many hardly become more.
 with_few_claims()
+{
+    fresh_inbox few
+    fill few -v claims="$few" -f bench/sql/big.sql
+    run_new few "$1"
+}
+
+with_many_claims()
+{
+    run_new many "$1"
+}
+
+few_claims()
 {
     fresh_inbox few
     fill few -v claims="$few" -f bench/sql/big.sql
@@ -59,12 +81,12 @@ checkpoint=
 (
     settings='-c synchronous_commit=off'
     duration="-T $((seconds * 5))"
-    round=0
     with_many_claims receive >/dev/null
 )
 compare_claims "$few or $many claims, durable, random IDs" ''
 compare_claims "$few or $many claims, durable, ascending IDs" _ordered
 settings='-c synchronous_commit=off'
+connections=4
 compare_claims "$few or $many claims, not durable, random IDs" ''
 compare_claims "$few or $many claims, not durable, ascending IDs" _ordered
 

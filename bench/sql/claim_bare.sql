@@ -1,3 +1,3 @@
 \set n :n + 1
-\set id hash(:client_id * 100000000 + :n, :round)
+\set id hash(:client_id * 100000000 + :n, :turn)
 INSERT INTO sequential_inbox_idempotence (message_type, idempotence_id, sequence_instance_id, created_at) VALUES ('Order0', :id, 1000 + :client_id, now()) ON CONFLICT (message_type, idempotence_id) DO NOTHING;

@@ -1,6 +1,6 @@
 \set n :n + 1
-\set id hash(:client_id * 100000000 + :n, :round)
-\set context hash(:client_id * 100000000 + :n / 10, :round)
+\set id hash(:client_id * 100000000 + :n, :turn)
+\set context hash(:client_id * 100000000 + :n / 10, :turn)
 \set type :n % 10
 \startpipeline
 BEGIN;

@@ -3,8 +3,8 @@
 -- runs on a second connection, while the one with the claim is open; here, on one
 -- connection, it comes after: the same statements, commits and round trips.
 \set n :n + 1
-\set id hash(:client_id * 100000000 + :n, :round)
-\set context hash(:client_id * 100000000 + :n / 10, :round)
+\set id hash(:client_id * 100000000 + :n, :turn)
+\set context hash(:client_id * 100000000 + :n / 10, :turn)
 \set type :n % 10
 
 -- 1: the instance
