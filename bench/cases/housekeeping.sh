@@ -47,30 +47,25 @@ p99()
     rm "$WORK"/latencies.*
 }
 
+# receive_with [SCRIPT]: while that removes, to the end of the turn
 receive_with()
 {
     rm -f "$WORK"/latencies.*
     fill_expired
-    background=
-    if [ -n "$1" ]
+    if [ $# -gt 0 ]
     then
-        fill_log "$1" >"$log.background" 2>&1 &
-        background=$!
+        PGAPPNAME=removal fill_log "$1" >"$log.removal" 2>&1 &
     fi
     pgbench_in seqinbox receive -R 1000 -l --log-prefix="$WORK/latencies"
-    if [ -n "$background" ]
-    then
-        # all deliveries were taken in while there was something to remove
-        kill -0 "$background" || { echo "too few instances to remove" >&2; exit 1; }
-        kill "$background"
-        wait "$background" || :
-    fi
+    expect t "SELECT ($expired) > 0"
+    sql -c "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+        WHERE application_name = 'removal'" >"$log"
     p99
 }
 
 receive_alone()
 {
-    receive_with ''
+    receive_with
 }
 
 receive_during_housekeeping()
@@ -83,7 +78,7 @@ receive_during_delete()
     receive_with delete
 }
 
-instances=$((seconds * 20000))
+instances=$((seconds * 12000))
 connections=4
 variant='p99 of seqinbox_receive, 1000 deliveries per second'
 compare "$variant" us receive_alone receive_during_housekeeping receive_during_delete
