@@ -208,10 +208,19 @@ do
     fi
 done
 [ $# -gt 0 ] ||
-    set -- claim receive network condition batch duplicate next
+    set -- claim receive network condition batch duplicate next size library pgq \
+        housekeeping memory instructions
+
+# on two processors, however many there are
+taskset -cp 0,1 $$ >/dev/null 2>&1 || :
 
 build
 make_server
+server_version=$(sql -d postgres -c 'SHOW server_version')
+processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+processors=$(nproc)
+export server_version processor processors
+echo "PostgreSQL $server_version, $processors processors: $processor"
 : >"$results"
 : >"$goals"
 for case

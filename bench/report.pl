@@ -117,8 +117,13 @@ my @variants = collect(\@results, \@goals);
 
 if ($json)
 {
-    my %run = (command => $ENV{command}, rounds => $ENV{rounds} + 0, seconds => $ENV{seconds} + 0,
-        results => \@variants);
+    my %run = (
+        %ENV{qw(command server_version processor)},
+        processors => $ENV{processors} + 0,
+        rounds => $ENV{rounds} + 0,
+        seconds => $ENV{seconds} + 0,
+        results => \@variants,
+    );
 
     print JSON::PP->new->canonical->pretty->encode(\%run);
 }
