@@ -485,25 +485,28 @@ set_release_due(Delivery **deliveries, int count)
  * Deliveries of which a look shows that their claim was committed, and their
  * record not that they failed since, are duplicates that cost no lock and no
  * write.  Returns how many are left, at the beginning of the array.
+ *
+ * Of a batch, those at its beginning are looked at, up to the first that is
+ * new: what a broker delivers again comes before what it has not delivered
+ * yet.  The others find out when they claim.
  */
 static int
 drop_known_duplicates(Oid inbox, Delivery **deliveries, int count)
 {
 	Lookup	  **lookups = palloc(sizeof(Lookup *) * (count + 1));
-	bool	   *taken = palloc(sizeof(bool) * (count + 1));
-	int			looked = 0;
+	int			taken = 0;
 	int			left = 0;
 
-	for (int i = 0; i < count; i++)
+	while (taken < count &&
+		   claim_is_taken(inbox, &deliveries[taken]->message.key))
 	{
-		taken[i] = claim_is_taken(inbox, &deliveries[i]->message.key);
-		if (taken[i])
-			lookups[looked++] = &deliveries[i]->lookup;
+		lookups[taken] = &deliveries[taken]->lookup;
+		taken++;
 	}
-	messages_lookup(inbox, lookups, looked);
+	messages_lookup(inbox, lookups, taken);
 	for (int i = 0; i < count; i++)
 	{
-		if (taken[i] && !is_recorded_as_failed(deliveries[i]))
+		if (i < taken && !is_recorded_as_failed(deliveries[i]))
 			set_duplicate(deliveries[i]);
 		else
 			deliveries[left++] = deliveries[i];

@@ -22,35 +22,36 @@
  * History may hold several records of one key.  The one that counts is the
  * one that says most about whether the message still has to be handled.
  */
-#define LOOKUP(message_type, idempotence_id) \
-	"SELECT m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at" \
-	" FROM $inbox.sequenced_message m" \
-	" WHERE m.message_type" EQ message_type \
-	" AND m.idempotence_id" EQ idempotence_id \
-	" ORDER BY CASE WHEN m.state" EQ "'" STATE_PROCESSED "' THEN 0" \
+#define RECORD_COLUMNS \
+	"m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at"
+#define COUNTING_FIRST \
+	"CASE WHEN m.state" EQ "'" STATE_PROCESSED "' THEN 0" \
 	" WHEN m.state" EQ "'" STATE_WAITING "' THEN 1 ELSE 2 END," \
-	" m.created_at DESC, m.id DESC" \
-	" LIMIT 1"
+	" m.created_at DESC, m.id DESC"
 
 static const Statement lookup = {
-	LOOKUP("$1", "$2"),
+	"SELECT " RECORD_COLUMNS
+	" FROM $inbox.sequenced_message m"
+	" WHERE m.message_type" EQ "$1 AND m.idempotence_id" EQ "$2"
+	" ORDER BY " COUNTING_FIRST
+	" LIMIT 1",
 	2, {TEXTOID, TEXTOID}
 };
 
+/* all records of each key, those that count first */
 static const Statement lookup_rows = {
-	"SELECT f.id, f.state, f.sequence_instance_id, f.attempts, f.created_at,"
-	" k.place"
+	"SELECT " RECORD_COLUMNS ", k.place"
 	" FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2))"
 	" WITH ORDINALITY AS k (message_type, idempotence_id, place)"
-	" CROSS JOIN LATERAL ("
-	LOOKUP("k.message_type", "k.idempotence_id")
-	") AS f",
+	" JOIN $inbox.sequenced_message m"
+	" ON m.message_type" EQ "k.message_type"
+	" AND m.idempotence_id" EQ "k.idempotence_id"
+	" ORDER BY k.place, " COUNTING_FIRST,
 	2, {TEXTARRAYOID, TEXTARRAYOID}
 };
 
 static const Statement get = {
-	"SELECT m.id, m.state, m.sequence_instance_id, m.attempts, m.created_at,"
-	" m.message_type, m.idempotence_id"
+	"SELECT " RECORD_COLUMNS ", m.message_type, m.idempotence_id"
 	" FROM $inbox.sequenced_message m"
 	" WHERE m.id" EQ "$1",
 	1, {INT8OID}
@@ -339,6 +340,8 @@ lookup_each(Oid inbox, Lookup **lookups, int count)
 	{
 		Lookup	   *lookup = lookups[rows_place((int) row, COLUMN_PLACE)];
 
+		if (lookup->found)
+			continue;
 		lookup->found = true;
 		read_record((int) row, &lookup->record);
 	}
