@@ -376,7 +376,7 @@ decide(Oid inbox, Delivery *delivery)
 	}
 	delivery->instance->written = true;
 	if (delivery->outcome == OUTCOME_BUFFERED)
-		delivery->instance->end.waits = true;
+		delivery->instance->end.known = delivery->instance->end.waits = true;
 	else
 		types->processed = text_list_add(types->processed,
 										 delivery->message.key.message_type);
@@ -426,6 +426,34 @@ buffer_payloads(Oid inbox, Delivery **recorded, int count)
 }
 
 /*
+ * Records a delivery that came alone and has the claim, in one statement.
+ * False when there is a record of the message.
+ *
+ * A transaction that keeps one snapshot has to look with a younger one too.
+ */
+static bool
+record_first(Oid inbox, Delivery *delivery, DeliveryInstance *instance)
+{
+	NewMessage	new = {&delivery->message, instance->instance.id, NULL, 0};
+
+	if (IsolationUsesXactSnapshot())
+		return false;
+	read_processed_types(inbox, &delivery, 1, &instance, 1);
+	delivery->outcome = choose_outcome(delivery);
+	new.state = state_to_record(delivery);
+	if (!message_insert_first(inbox, &new, &instance->end.waits,
+							  &instance->end.complete))
+		return false;
+
+	delivery->recorded = true;
+	delivery->id = new.id;
+	delivery->instance_id = new.instance_id;
+	instance->written = instance->end.known = true;
+	buffer_payloads(inbox, &delivery, 1);
+	return true;
+}
+
+/*
  * The deliveries are in the order of their arrival.
  */
 static void
@@ -434,6 +462,9 @@ record_claimed(Oid inbox, Delivery **deliveries, int count,
 {
 	Delivery  **claimed = palloc(sizeof(Delivery *) * (count + 1));
 
+	if (count == 1 && deliveries[0]->claimed &&
+		record_first(inbox, deliveries[0], instances[0]))
+		return;
 	count = look_up(inbox, deliveries, count, true, claimed);
 	read_processed_types(inbox, claimed, count, instances, instance_count);
 	for (int i = 0; i < count; i++)
@@ -442,23 +473,11 @@ record_claimed(Oid inbox, Delivery **deliveries, int count,
 	buffer_payloads(inbox, claimed, count);
 }
 
-/*
- * What this transaction buffered itself need not be looked for.
- */
-static void
-finish_one(Oid inbox, InstanceEnd *end)
-{
-	if (end->waits)
-		instance_set_due(inbox, end->id,
-						 GetCurrentTransactionStartTimestamp());
-	else
-		end->waits = instance_finish(inbox, end->id);
-}
-
 static void
 finish_instances(Oid inbox, DeliveryInstance **instances, int count)
 {
 	InstanceEnd **ends = palloc(sizeof(InstanceEnd *) * (count + 1));
+	TimestampTz due_at = GetCurrentTransactionStartTimestamp();
 	int			written = 0;
 
 	for (int i = 0; i < count; i++)
@@ -466,10 +485,10 @@ finish_instances(Oid inbox, DeliveryInstance **instances, int count)
 		if (instances[i]->written)
 			ends[written++] = &instances[i]->end;
 	}
-	if (written == 1)
-		finish_one(inbox, ends[0]);
-	else if (written > 1)
-		instances_finish(inbox, ends, written);
+	if (written == 1 && ends[0]->known)
+		instance_leave(inbox, ends[0], due_at);
+	else if (written > 0)
+		instances_finish(inbox, ends, written, due_at);
 }
 
 static void

@@ -11,7 +11,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -384,15 +383,20 @@ bool
 instance_finish(Oid inbox, int64 id)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	bool		waiting;
-	bool		complete;
+	InstanceEnd end = {.id = id, .known = true};
 
-	look_at(inbox, id, now, &waiting, &complete);
-	if (waiting)
-		instance_set_due(inbox, id, now);
-	else if (complete)
-		close_instance(inbox, id, now);
-	return waiting;
+	look_at(inbox, id, now, &end.waits, &end.complete);
+	instance_leave(inbox, &end, now);
+	return end.waits;
+}
+
+void
+instance_leave(Oid inbox, const InstanceEnd *end, TimestampTz due_at)
+{
+	if (end->waits)
+		instance_set_due(inbox, end->id, due_at);
+	else if (end->complete)
+		close_instance(inbox, end->id, GetCurrentTimestamp());
 }
 
 static void
@@ -406,7 +410,7 @@ look_at_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now)
 	rows_begin(&rows, 2, count);
 	for (int i = 0; i < count; i++)
 	{
-		if (ends[i]->waits)
+		if (ends[i]->known)
 			continue;
 		asked[rows.count] = ends[i];
 		rows_add(&rows);
@@ -420,6 +424,7 @@ look_at_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now)
 	{
 		InstanceEnd *end = asked[rows_place((int) row, 3)];
 
+		end->known = true;
 		end->waits = statement_get_from((int) row, 1, &value) &&
 			DatumGetBool(value);
 		end->complete = statement_get_from((int) row, 2, &value) &&
@@ -428,9 +433,9 @@ look_at_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now)
 }
 
 static void
-leave_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now)
+leave_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now,
+		   TimestampTz due_at)
 {
-	TimestampTz due_at = GetCurrentTransactionStartTimestamp();
 	Rows		rows;
 
 	rows_begin(&rows, 3, count);
@@ -453,13 +458,14 @@ leave_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now)
  * message, it knows already that some wait.
  */
 void
-instances_finish(Oid inbox, InstanceEnd **ends, int count)
+instances_finish(Oid inbox, InstanceEnd **ends, int count,
+				 TimestampTz due_at)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
 	statements_read_latest(true);
 	look_at_each(inbox, ends, count, now);
-	leave_each(inbox, ends, count, now);
+	leave_each(inbox, ends, count, now, due_at);
 	statements_read_latest(false);
 }
 

@@ -27,15 +27,19 @@
 	" AND " MESSAGE_TO_RELEASE(now) ")"
 
 /*
- * SQL: has every declared type been processed in instance i?  A sequence that
- * is no longer declared lacks nothing.
+ * SQL: has every declared type been processed in instance i, or every other
+ * than the one that is just being processed?  A sequence that is no longer
+ * declared lacks nothing.
  */
-#define INSTANCE_IS_COMPLETE \
+#define INSTANCE_IS_COMPLETE INSTANCE_LACKS_NO_TYPE("")
+#define INSTANCE_IS_COMPLETE_WITH(message_type) \
+	INSTANCE_LACKS_NO_TYPE(" d.message_type" NE message_type " AND")
+#define INSTANCE_LACKS_NO_TYPE(which) \
 	"NOT EXISTS (SELECT 1 FROM" \
 	" (SELECT t.message_type" AS_DEFAULT " AS message_type" \
 	" FROM $inbox.message_type_declaration t" \
 	" WHERE t.sequence_name" EQ "i.name" AS_C ") AS d" \
-	" WHERE (SELECT true FROM $inbox.sequenced_message m" \
+	" WHERE" which " (SELECT true FROM $inbox.sequenced_message m" \
 	" WHERE m.sequence_instance_id" EQ "i.id" \
 	" AND m.message_type" EQ "d.message_type" \
 	" AND m.state" EQ "'" STATE_PROCESSED "'" \
@@ -58,6 +62,7 @@ typedef struct Instance
 typedef struct InstanceEnd
 {
 	int64		id;
+	bool		known;			/* what follows is */
 	bool		waits;			/* it has messages that wait */
 	bool		complete;
 } InstanceEnd;
@@ -70,7 +75,10 @@ extern void instance_require(Oid inbox, int64 id);
 extern bool instance_is_closed(Oid inbox, int64 id);
 extern void instance_set_due(Oid inbox, int64 id, TimestampTz due_at);
 extern bool instance_finish(Oid inbox, int64 id);
-extern void instances_finish(Oid inbox, InstanceEnd **ends, int count);
+extern void instance_leave(Oid inbox, const InstanceEnd *end,
+						   TimestampTz due_at);
+extern void instances_finish(Oid inbox, InstanceEnd **ends, int count,
+							 TimestampTz due_at);
 extern void instance_close_if_complete(Oid inbox, int64 id);
 extern void instance_unknown(int64 id) pg_attribute_noreturn();
 

@@ -13,6 +13,7 @@
 
 #include "args.h"
 #include "compat.h"
+#include "instance.h"
 #include "message.h"
 #include "rows.h"
 #include "sql.h"
@@ -29,7 +30,7 @@
 	" WHEN m.state" EQ "'" STATE_WAITING "' THEN 1 ELSE 2 END," \
 	" m.created_at DESC, m.id DESC"
 
-static const Statement lookup = {
+static const Statement lookup_one = {
 	"SELECT " RECORD_COLUMNS
 	" FROM $inbox.sequenced_message m"
 	" WHERE m.message_type" EQ "$1 AND m.idempotence_id" EQ "$2"
@@ -133,18 +134,36 @@ enum
  * Topic and cluster name are NOT NULL, but not every message comes from a
  * broker that has them.
  */
-static const Statement insert = {
-	"INSERT INTO $inbox.sequenced_message"
-	" (state, sequence_instance_id, attempts, last_error, retry_at,"
-	" created_at, topic, cluster_name, sequenced_message_id, trace_id_high,"
-	" trace_id, span_id, trace_id_string, sampled, message_type,"
+#define INSERT \
+	"INSERT INTO $inbox.sequenced_message" \
+	" (state, sequence_instance_id, attempts, last_error, retry_at," \
+	" created_at, topic, cluster_name, sequenced_message_id, trace_id_high," \
+	" trace_id, span_id, trace_id_string, sampled, message_type," \
 	" idempotence_id)"
-	" VALUES ($1, $2, $3, $4, $5,"
-	" $6, COALESCE($7, ''), COALESCE($8, ''),"
-	" COALESCE($9, pg_catalog.gen_random_uuid()), $10,"
-	" $11, $12, $13, $14, $15,"
-	" $16)"
-	" RETURNING id",
+#define INSERT_VALUES \
+	" $1, $2, $3, $4, $5," \
+	" $6, COALESCE($7, ''), COALESCE($8, '')," \
+	" COALESCE($9, pg_catalog.gen_random_uuid()), $10," \
+	" $11, $12, $13, $14, $15," \
+	" $16"
+
+static const Statement insert = {
+	INSERT " VALUES (" INSERT_VALUES ") RETURNING id",
+	INSERT_PARAMS, {PARAM_TYPES, TEXTOID, TEXTOID}
+};
+
+/*
+ * Unless there is a record of the message.  What this leaves behind in the
+ * instance is asked in the same statement, which does not yet see its row.
+ */
+static const Statement insert_first = {
+	INSERT " SELECT" INSERT_VALUES
+	" WHERE NOT EXISTS (SELECT 1 FROM $inbox.sequenced_message m"
+	" WHERE m.message_type" EQ "$15 AND m.idempotence_id" EQ "$16)"
+	" RETURNING id, CASE WHEN $1" EQ "'" STATE_WAITING "' THEN true"
+	" ELSE (SELECT CASE WHEN " INSTANCE_WAITS("$6") " THEN true"
+	" WHEN " INSTANCE_IS_COMPLETE_WITH("$15") " THEN false END"
+	" FROM $inbox.sequence_instance i WHERE i.id" EQ "$2) END",
 	INSERT_PARAMS, {PARAM_TYPES, TEXTOID, TEXTOID}
 };
 
@@ -315,7 +334,7 @@ message_lookup(Oid inbox, const ClaimKey *key, Record *record)
 
 	values[0] = PointerGetDatum(key->message_type);
 	values[1] = PointerGetDatum(key->idempotence_id);
-	if (statement_run(inbox, &lookup, values, NULL) == 0)
+	if (statement_run(inbox, &lookup_one, values, NULL) == 0)
 		return false;
 	read_record(0, record);
 	return true;
@@ -628,6 +647,36 @@ message_insert(Oid inbox, int64 instance_id, const Message *message,
 	if (statement_run(inbox, &insert, values, nulls) == 0)
 		elog(ERROR, "sequenced message was not inserted");
 	return id_in_row(0);
+}
+
+/*
+ * For whoever has the claim: inserts a message of which there is no record.
+ * False when there is one.
+ *
+ * Tells also whether others wait in the instance, and if not, whether it is
+ * complete with this message.
+ */
+bool
+message_insert_first(Oid inbox, NewMessage *message, bool *waits,
+					 bool *complete)
+{
+	Verdict		verdict = {message->state, NULL, DT_NOEND};
+	Datum		values[INSERT_PARAMS];
+	char		nulls[INSERT_PARAMS];
+	Datum		left;
+
+	set_insert_params(values, nulls, message->instance_id, message->message,
+					  &verdict);
+	if (statement_run(inbox, &insert_first, values, nulls) == 0)
+		return false;
+	message->id = id_in_row(0);
+	*waits = *complete = false;
+	if (statement_get(2, &left))
+	{
+		*waits = DatumGetBool(left);
+		*complete = !*waits;
+	}
+	return true;
 }
 
 static void

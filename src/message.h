@@ -115,6 +115,8 @@ extern void messages_processed_types(Oid inbox, ProcessedTypes **wanted,
 									 int count);
 extern int64 message_insert(Oid inbox, int64 instance_id,
 							const Message *message, const Verdict *verdict);
+extern bool message_insert_first(Oid inbox, NewMessage *message, bool *waits,
+								 bool *complete);
 extern void messages_insert(Oid inbox, NewMessage *messages, int count);
 extern bool message_update(Oid inbox, int64 id, int64 instance_id,
 						   const Message *message, const Verdict *verdict);

@@ -61,6 +61,7 @@ static Datum
 column_array(const Rows *rows, int column, Oid array_type)
 {
 	Oid			type = get_element_type(array_type);
+	size_t		first = (size_t) column * rows->capacity;
 	int			dims[1] = {rows->count};
 	int			lower[1] = {1};
 	int16		length;
@@ -68,8 +69,8 @@ column_array(const Rows *rows, int column, Oid array_type)
 	char		align;
 
 	get_typlenbyvalalign(type, &length, &by_value, &align);
-	return PointerGetDatum(construct_md_array(rows->values + column * rows->capacity,
-											  rows->nulls + column * rows->capacity,
+	return PointerGetDatum(construct_md_array(rows->values + first,
+											  rows->nulls + first,
 											  1, dims, lower, type,
 											  length, by_value, align));
 }
