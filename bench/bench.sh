@@ -228,5 +228,5 @@ do
     fresh_database
     run_case
     perl bench/report.pl "$results" "$goals" "$case"
+    perl bench/report.pl --json "$results" "$goals" >"$WORK/results.json"
 done
-perl bench/report.pl --json "$results" "$goals" >"$WORK/results.json"

@@ -53,7 +53,8 @@ static const Statement find_types = {
 
 /*
  * One index probe for each declared type, so that the cost does not grow with
- * what waits.
+ * what waits.  The order is that of the index which also tells the instances
+ * apart: with another one, what waits elsewhere would be read.
  */
 static const Statement find_types_to_release = {
 	"SELECT d.message_type, d.release_condition FROM"
@@ -65,7 +66,7 @@ static const Statement find_types_to_release = {
 	" WHERE m.sequence_instance_id" EQ "$2"
 	" AND m.message_type" EQ "d.message_type"
 	" AND " MESSAGE_TO_RELEASE("$3")
-	" LIMIT 1) AS waiting",
+	" ORDER BY m.created_at, m.id LIMIT 1) AS waiting",
 	3, {TEXTOID, INT8OID, TIMESTAMPTZOID}
 };
 

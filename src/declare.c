@@ -34,10 +34,20 @@ static const Statement find_foreign = {
 	2, {TEXTOID, TEXTARRAYOID}
 };
 
-/* a type is either declared as such or by its sub-types */
+#define FOLLOWED_BY(character) \
+	"CASE WHEN $3 THEN $1" \
+	" ELSE $1 OPERATOR(pg_catalog.||) '" character "' END" AS_C
+
+/*
+ * A type is either declared as such or by its sub-types.  Those that begin
+ * with the type and a dot come before the type and a slash, the next
+ * character, which makes them a range of the primary key.
+ */
 static const Statement find_foreign_form = {
 	"SELECT t.sequence_name FROM $inbox.message_type_declaration t"
-	" WHERE NOT (t.sequence_name" EQ "ANY ($2))"
+	" WHERE t.message_type" GE FOLLOWED_BY(".")
+	" AND t.message_type" LE FOLLOWED_BY("/")
+	" AND NOT (t.sequence_name" EQ "ANY ($2))"
 	" AND CASE WHEN $3 THEN t.message_type" EQ "$1"
 	" ELSE t.sub_type IS NOT NULL"
 	" AND t.message_type" EQ "($1 OPERATOR(pg_catalog.||) '.'"

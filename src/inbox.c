@@ -208,6 +208,8 @@ set_for_planning(const char *setting)
  * scan chosen then would be slow later.  So the plan is made once, for any
  * parameters, with sequential scans discouraged.  Where one is needed all the
  * same, it then looks so expensive that it would be compiled each time.
+ *
+ * Nor does a bitmap help: most statements look for one row, and stop there.
  */
 static void
 plan_for_big_tables(SPIPlanPtr plan)
@@ -216,6 +218,7 @@ plan_for_big_tables(SPIPlanPtr plan)
 	CachedPlan *cached;
 
 	set_for_planning("enable_seqscan");
+	set_for_planning("enable_bitmapscan");
 	set_for_planning("jit");
 	cached = SPI_plan_get_cached_plan(plan);
 	if (cached != NULL)

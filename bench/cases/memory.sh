@@ -1,4 +1,6 @@
-# The memory of a session after ten thousand and after a million deliveries.
+# The memory of a session after ten thousand and after a million deliveries. Some
+# pages come with the plans that are made again when autovacuum has analysed the
+# tables.
 
 deliveries=1000000
 [ -z "$quick" ] || deliveries=10000
@@ -25,4 +27,4 @@ after_a_million()
 
 rounds=1
 compare 'one session' kB after_ten_thousand after_a_million
-goal 'one session' after_a_million '<=' 1.05 after_ten_thousand
+goal 'one session' after_a_million '<=' 1.1 after_ten_thousand

@@ -32,20 +32,6 @@ with_many_claims()
 
 few_claims()
 {
-    fresh_inbox few
-    fill few -v claims="$few" -f bench/sql/big.sql
-    pgbench_in few "$@"
-    latency
-}
-
-with_many_claims()
-{
-    pgbench_in many "$@"
-    latency
-}
-
-few_claims()
-{
     with_few_claims "receive$order"
 }
 

@@ -83,7 +83,7 @@ async function library() {
   let stored = 0;
   const handled = new Set();
   const handler = { handle: async ({ id }) => handled.add(id) };
-  const [shutdown] = initializePollingMessageListener(config, handler, logger);
+  initializePollingMessageListener(config, handler, logger);
   const elapsed = await work(async (context, n) => {
     while (stored - handled.size >= limit) await setTimeout(1);
     stored++;
