@@ -25,6 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -39,8 +40,10 @@ static bool
 key_column_is(Relation claims, Relation index, int n, const char *name)
 {
 	AttrNumber	attnum = index->rd_index->indkey.values[n];
+	TupleDesc	columns = RelationGetDescr(claims);
 
-	return attnum == get_attnum(RelationGetRelid(claims), name);
+	return attnum > 0 &&
+		namestrcmp(&TupleDescAttr(columns, attnum - 1)->attname, name) == 0;
 }
 
 static bool
@@ -54,6 +57,17 @@ is_key(Relation claims, Relation index)
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		key_column_is(claims, index, 0, "message_type") &&
 		key_column_is(claims, index, 1, "idempotence_id");
+}
+
+static Relation
+open_if_key(Relation claims, Oid oid)
+{
+	Relation	index = index_open(oid, AccessShareLock);
+
+	if (is_key(claims, index))
+		return index;
+	index_close(index, AccessShareLock);
+	return NULL;
 }
 
 /*
@@ -71,14 +85,13 @@ open_key(Relation claims)
 		return NULL;
 
 	oids = RelationGetIndexList(claims);
+	if (OidIsValid(claims->rd_pkindex))
+		key = open_if_key(claims, claims->rd_pkindex);
 	foreach(lc, oids)
 	{
-		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
-
-		if (key == NULL && is_key(claims, index))
-			key = index;
-		else
-			index_close(index, AccessShareLock);
+		if (key != NULL)
+			break;
+		key = open_if_key(claims, lfirst_oid(lc));
 	}
 	list_free(oids);
 	return key;

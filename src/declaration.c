@@ -30,14 +30,17 @@ static const Statement find_type = {
 
 /* the same, with the instance of a context, if there is one */
 static const Statement find_type_and_hold = {
-	"SELECT t.message_type, t.release_condition,"
-	" s.name, s.retention_period, s.sequencing_start_timestamp,"
+	"SELECT d.message_type, d.release_condition,"
+	" d.name, d.retention_period, d.sequencing_start_timestamp,"
 	" i.id, i.state" EQ "'" INSTANCE_CLOSED "'"
+	" FROM (SELECT t.message_type, t.release_condition,"
+	" s.name" AS_DEFAULT " AS name, s.retention_period,"
+	" s.sequencing_start_timestamp"
 	" FROM $inbox.message_type_declaration t"
 	" JOIN $inbox.sequence_declaration s ON s.name" EQ "t.sequence_name"
-	" JOIN $inbox.sequence_instance i ON i.name" EQ "s.name" AS_DEFAULT
+	" WHERE t.message_type" EQ "$1) AS d"
+	" JOIN $inbox.sequence_instance i ON i.name" EQ "d.name"
 	" AND i.context_id" EQ "$2"
-	" WHERE t.message_type" EQ "$1"
 	" FOR KEY SHARE OF i",
 	2, {TEXTOID, TEXTOID}
 };
