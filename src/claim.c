@@ -23,7 +23,6 @@
 #include "lock_wait.h"
 #include "rows.h"
 #include "sql.h"
-#include "texts.h"
 #include "window.h"
 
 /*
@@ -127,18 +126,6 @@ claim_take(Oid inbox, const ClaimKey *key, int64 instance_id)
 	return run_take(inbox, &take, key, Int64GetDatum(instance_id));
 }
 
-static bool
-row_has_key(int row, const ClaimKey *key)
-{
-	Datum		type;
-	Datum		id;
-
-	return statement_get_from(row, 1, &type) &&
-		statement_get_from(row, 2, &id) &&
-		text_equals(DatumGetTextPP(type), key->message_type) &&
-		text_equals(DatumGetTextPP(id), key->idempotence_id);
-}
-
 /*
  * The rows that were inserted come back in their order, without those that
  * were not.
@@ -163,7 +150,9 @@ take_each(Oid inbox, ClaimWanted *claims, int count)
 	won = (int) rows_run(inbox, &take_rows, &rows);
 	for (int i = 0; i < count; i++)
 	{
-		claims[i].won = row < won && row_has_key(row, claims[i].key);
+		claims[i].won = row < won &&
+			rows_name_is(row, 1, claims[i].key->message_type,
+						 claims[i].key->idempotence_id);
 		if (claims[i].won)
 			row++;
 	}

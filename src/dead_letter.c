@@ -14,6 +14,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
+#include "arrays.h"
 #include "dead_letter.h"
 #include "instance.h"
 #include "message.h"
@@ -135,8 +136,7 @@ int64
 dead_letter_bury(Oid inbox, int64 message_id, const text *reason)
 {
 	Datum		ids[1] = {Int64GetDatum(message_id)};
-	ArrayType  *array = construct_array(ids, 1, INT8OID, sizeof(int64),
-										FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+	ArrayType  *array = array_of(INT8OID, ids, NULL, 1);
 	int64		id = 0;
 
 	if (bury(inbox, PointerGetDatum(array), reason, &id) == 0)

@@ -138,6 +138,13 @@ share_instances(Delivery **sorted, int count, DeliveryInstance **instances)
 	return shared;
 }
 
+static void
+set_opened(DeliveryInstance *instance)
+{
+	instance->types.instance_id = instance->instance.id;
+	instance->end.id = instance->instance.id;
+}
+
 /*
  * Returns the number of instances, which are in the order of their locks.
  */
@@ -154,10 +161,7 @@ open_instances(Oid inbox, Delivery **sorted, int count,
 		wanted[i] = &instances[i]->instance;
 	instances_open(inbox, wanted, shared);
 	for (int i = 0; i < shared; i++)
-	{
-		instances[i]->types.instance_id = instances[i]->instance.id;
-		instances[i]->end.id = instances[i]->instance.id;
-	}
+		set_opened(instances[i]);
 	return shared;
 }
 
@@ -271,11 +275,8 @@ report_duplicates(Oid inbox, Delivery **deliveries, int count)
 }
 
 /*
- * A closed instance keeps nobody waiting: its sequence is over.
- *
- * A message that its caller does not process is buffered whatever its
- * condition says: only a drain hands out the payload, and offers it again if
- * that fails.
+ * Does the condition decide?  A closed instance keeps nobody waiting: its
+ * sequence is over.
  */
 static bool
 is_sequenced(const Delivery *delivery)
@@ -284,18 +285,22 @@ is_sequenced(const Delivery *delivery)
 		!delivery->instance->instance.closed;
 }
 
+/*
+ * A message that its caller does not process is buffered whatever its
+ * condition says: only a drain hands out the payload, and offers it again if
+ * that fails.
+ */
 static Outcome
 choose_outcome(const Delivery *delivery)
 {
+	if (is_sequenced(delivery))
+		return condition_holds(delivery->declaration->condition,
+							   delivery->instance->types.processed) ?
+			OUTCOME_PROCESS : OUTCOME_BUFFERED;
 	if (delivery->handed_over)
 		return OUTCOME_BUFFERED;
-	if (delivery->declaration->recording)
-		return OUTCOME_RECORDED;
-	if (!is_sequenced(delivery) ||
-		condition_holds(delivery->declaration->condition,
-						delivery->instance->types.processed))
-		return OUTCOME_PROCESS;
-	return OUTCOME_BUFFERED;
+	return delivery->declaration->recording ? OUTCOME_RECORDED :
+		OUTCOME_PROCESS;
 }
 
 /*
@@ -383,6 +388,14 @@ decide(Oid inbox, Delivery *delivery)
 }
 
 static void
+set_inserted(Delivery *delivery, const NewMessage *message)
+{
+	delivery->recorded = true;
+	delivery->id = message->id;
+	delivery->instance_id = message->instance_id;
+}
+
+static void
 insert_new(Oid inbox, Delivery **decided, int count)
 {
 	NewMessage *messages = palloc(sizeof(NewMessage) * (count + 1));
@@ -400,11 +413,7 @@ insert_new(Oid inbox, Delivery **decided, int count)
 	}
 	messages_insert(inbox, messages, inserted);
 	for (int i = 0; i < inserted; i++)
-	{
-		new[i]->recorded = true;
-		new[i]->id = messages[i].id;
-		new[i]->instance_id = messages[i].instance_id;
-	}
+		set_inserted(new[i], &messages[i]);
 }
 
 static void
@@ -445,9 +454,7 @@ record_first(Oid inbox, Delivery *delivery, DeliveryInstance *instance)
 							  &instance->end.complete))
 		return false;
 
-	delivery->recorded = true;
-	delivery->id = new.id;
-	delivery->instance_id = new.instance_id;
+	set_inserted(delivery, &new);
 	instance->written = instance->end.known = true;
 	buffer_payloads(inbox, &delivery, 1);
 	return true;
@@ -589,8 +596,7 @@ open_alone(Oid inbox, Delivery *delivery, DeliveryInstance **instances)
 	if (!declaration_and_instance(inbox, delivery->message.key.message_type,
 								  declaration, &instance->instance))
 		return false;
-	instance->types.instance_id = instance->instance.id;
-	instance->end.id = instance->instance.id;
+	set_opened(instance);
 	delivery->declaration = declaration;
 	delivery->instance = instance;
 	instances[0] = instance;

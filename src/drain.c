@@ -17,6 +17,7 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
+#include "arrays.h"
 #include "claim.h"
 #include "dead_letter.h"
 #include "declaration.h"
@@ -428,8 +429,7 @@ void
 drain_close(Oid inbox, int64 instance_id)
 {
 	Datum		ids[1] = {Int64GetDatum(instance_id)};
-	ArrayType  *array = construct_array(ids, 1, INT8OID, sizeof(int64),
-										FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+	ArrayType  *array = array_of(INT8OID, ids, NULL, 1);
 	Datum		values[2];
 
 	(void) dead_letters_bury_instances(inbox, PointerGetDatum(array),

@@ -18,6 +18,7 @@
 #include "utils/builtins.h"
 
 #include "args.h"
+#include "arrays.h"
 #include "dead_letter.h"
 #include "housekeeping.h"
 #include "instance.h"
@@ -166,8 +167,7 @@ lock_batch(Oid inbox, HousekeepingRun *run, const Statement *statement,
 		(void) statement_get_from((int) row, 2, &value);
 		run->seen_retain_until = DatumGetTimestampTz(value);
 	}
-	return construct_array(ids, (int) rows, INT8OID, sizeof(int64),
-						   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+	return array_of(INT8OID, ids, NULL, (int) rows);
 }
 
 static void

@@ -391,3 +391,16 @@ statement_get_text(int column)
 
 	return statement_get(column, &value) ? DatumGetTextPCopy(value) : NULL;
 }
+
+/*
+ * The ID that a statement returned, the first column of a row.
+ */
+int64
+statement_get_id(int row)
+{
+	Datum		id;
+
+	if (!statement_get_from(row, 1, &id))
+		elog(ERROR, "statement returned no id");
+	return DatumGetInt64(id);
+}

@@ -37,6 +37,7 @@ extern uint64 statement_run(Oid inbox, const Statement *statement,
 extern void statements_read_latest(bool latest);
 extern bool statement_get(int column, Datum *value);
 extern text *statement_get_text(int column);
+extern int64 statement_get_id(int row);
 extern bool statement_get_from(int row, int column, Datum *value);
 
 #endif							/* SEQINBOX_INBOX_H */

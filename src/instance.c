@@ -20,7 +20,6 @@
 #include "message.h"
 #include "rows.h"
 #include "sql.h"
-#include "texts.h"
 
 static const Statement find_and_hold = {
 	"SELECT i.id, i.state" EQ "'" INSTANCE_CLOSED "'"
@@ -161,9 +160,7 @@ read_instance(int row, Instance *instance)
 {
 	Datum		value;
 
-	if (!statement_get_from(row, 1, &value))
-		elog(ERROR, "sequence instance has no id");
-	instance->id = DatumGetInt64(value);
+	instance->id = statement_get_id(row);
 	instance->closed = statement_get_from(row, 2, &value) &&
 		DatumGetBool(value);
 }
@@ -225,18 +222,6 @@ find_and_hold_each(Oid inbox, Instance **instances, int count)
 	return left;
 }
 
-static bool
-row_is_of(int row, const Instance *instance)
-{
-	Datum		name;
-	Datum		context_id;
-
-	return statement_get_from(row, 3, &name) &&
-		statement_get_from(row, 4, &context_id) &&
-		text_equals(DatumGetTextPP(name), instance->sequence_name) &&
-		text_equals(DatumGetTextPP(context_id), instance->context_id);
-}
-
 /*
  * As find_and_hold_each().  The rows that were inserted come back in their
  * order, without those that were not.
@@ -265,7 +250,9 @@ create_each(Oid inbox, Instance **instances, int count)
 	created = (int) rows_run(inbox, &create_rows, &wanted);
 	for (int i = 0; i < count; i++)
 	{
-		if (row < created && row_is_of(row, instances[i]))
+		if (row < created &&
+			rows_name_is(row, 3, instances[i]->sequence_name,
+						 instances[i]->context_id))
 			read_instance(row++, instances[i]);
 		else
 			instances[i - row] = instances[i];

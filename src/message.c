@@ -626,16 +626,6 @@ set_insert_params(Datum *values, char *nulls, int64 instance_id,
 				   message->key.idempotence_id);
 }
 
-static int64
-id_in_row(int row)
-{
-	Datum		id;
-
-	if (!statement_get_from(row, 1, &id))
-		elog(ERROR, "sequenced message has no id");
-	return DatumGetInt64(id);
-}
-
 int64
 message_insert(Oid inbox, int64 instance_id, const Message *message,
 			   const Verdict *verdict)
@@ -646,7 +636,7 @@ message_insert(Oid inbox, int64 instance_id, const Message *message,
 	set_insert_params(values, nulls, instance_id, message, verdict);
 	if (statement_run(inbox, &insert, values, nulls) == 0)
 		elog(ERROR, "sequenced message was not inserted");
-	return id_in_row(0);
+	return statement_get_id(0);
 }
 
 /*
@@ -669,7 +659,7 @@ message_insert_first(Oid inbox, NewMessage *message, bool *waits,
 					  &verdict);
 	if (statement_run(inbox, &insert_first, values, nulls) == 0)
 		return false;
-	message->id = id_in_row(0);
+	message->id = statement_get_id(0);
 	*waits = *complete = false;
 	if (statement_get(2, &left))
 	{
@@ -720,7 +710,7 @@ messages_insert(Oid inbox, NewMessage *messages, int count)
 	if (rows_run(inbox, &insert_rows, &rows) != (uint64) count)
 		elog(ERROR, "not all sequenced messages were inserted");
 	for (int i = 0; i < count; i++)
-		messages[i].id = id_in_row(i);
+		messages[i].id = statement_get_id(i);
 }
 
 /*

@@ -136,16 +136,6 @@ insert_headers(Oid inbox, int64 buffered_id, const Payload *payload)
 	(void) statement_run(inbox, &buffer_headers, values, NULL);
 }
 
-static int64
-buffered_id_in_row(int row)
-{
-	Datum		id;
-
-	if (!statement_get_from(row, 1, &id))
-		elog(ERROR, "buffered message has no id");
-	return DatumGetInt64(id);
-}
-
 /*
  * Buffers the payload of a message that has none buffered.
  */
@@ -168,7 +158,7 @@ payload_buffer(Oid inbox, int64 instance_id, int64 message_id,
 	if (statement_run(inbox, &buffer, values, nulls) == 0)
 		elog(ERROR, "message was not buffered");
 	if (payload->header_count > 0)
-		insert_headers(inbox, buffered_id_in_row(0), payload);
+		insert_headers(inbox, statement_get_id(0), payload);
 }
 
 static void
@@ -189,7 +179,7 @@ buffer_each(Oid inbox, const PayloadOf *payloads, int count)
 	if (rows_run(inbox, &buffer_rows, &rows) != (uint64) count)
 		elog(ERROR, "not all messages were buffered");
 	for (int i = 0; i < count; i++)
-		buffered_ids[i] = buffered_id_in_row(i);
+		buffered_ids[i] = statement_get_id(i);
 	for (int i = 0; i < count; i++)
 	{
 		if (payloads[i].payload->header_count > 0)

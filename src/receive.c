@@ -17,6 +17,7 @@
 #include "utils/lsyscache.h"
 
 #include "args.h"
+#include "arrays.h"
 #include "claim.h"
 #include "compat.h"
 #include "dead_letter.h"
@@ -258,18 +259,10 @@ count_headers(const BatchArg *args)
 static ArrayType *
 slice(const BatchArg *arg, int first, int count)
 {
-	int			dims[1] = {count};
-	int			lower[1] = {1};
-	int16		length;
-	bool		by_value;
-	char		align;
-
 	if (count == 0)
 		return NULL;
-	get_typlenbyvalalign(arg->element_type, &length, &by_value, &align);
-	return construct_md_array(arg->elements + first, arg->nulls + first,
-							  1, dims, lower, arg->element_type,
-							  length, by_value, align);
+	return array_of(arg->element_type, arg->elements + first,
+					arg->nulls + first, count);
 }
 
 static void

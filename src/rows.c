@@ -11,10 +11,11 @@
  */
 #include "postgres.h"
 
-#include "utils/array.h"
 #include "utils/lsyscache.h"
 
+#include "arrays.h"
 #include "rows.h"
+#include "texts.h"
 
 void
 rows_begin(Rows *rows, int columns, int capacity)
@@ -57,24 +58,6 @@ rows_set_pointer(Rows *rows, int column, const void *pointer)
 		rows_set(rows, column, PointerGetDatum(pointer));
 }
 
-static Datum
-column_array(const Rows *rows, int column, Oid array_type)
-{
-	Oid			type = get_element_type(array_type);
-	size_t		first = (size_t) column * rows->capacity;
-	int			dims[1] = {rows->count};
-	int			lower[1] = {1};
-	int16		length;
-	bool		by_value;
-	char		align;
-
-	get_typlenbyvalalign(type, &length, &by_value, &align);
-	return PointerGetDatum(construct_md_array(rows->values + first,
-											  rows->nulls + first,
-											  1, dims, lower, type,
-											  length, by_value, align));
-}
-
 /*
  * Runs a statement whose parameters are the columns.
  */
@@ -85,8 +68,14 @@ rows_run(Oid inbox, const Statement *statement, const Rows *rows)
 
 	Assert(statement->nargs == rows->columns);
 	for (int column = 0; column < rows->columns; column++)
-		values[column] = column_array(rows, column,
-									  statement->argtypes[column]);
+	{
+		Oid			type = get_element_type(statement->argtypes[column]);
+		size_t		first = (size_t) column * rows->capacity;
+
+		values[column] = PointerGetDatum(array_of(type, rows->values + first,
+												  rows->nulls + first,
+												  rows->count));
+	}
 	return statement_run(inbox, statement, values, NULL);
 }
 
@@ -102,4 +91,20 @@ rows_place(int row, int column)
 	if (!statement_get_from(row, column, &place))
 		elog(ERROR, "result row has no place");
 	return (int) DatumGetInt64(place) - 1;
+}
+
+/*
+ * Does a row of the result have this name, of two texts, in the columns from
+ * this one on?
+ */
+bool
+rows_name_is(int row, int column, const text *first, const text *second)
+{
+	Datum		a;
+	Datum		b;
+
+	return statement_get_from(row, column, &a) &&
+		statement_get_from(row, column + 1, &b) &&
+		text_equals(DatumGetTextPP(a), first) &&
+		text_equals(DatumGetTextPP(b), second);
 }

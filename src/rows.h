@@ -26,5 +26,7 @@ extern void rows_set_pointer(Rows *rows, int column, const void *pointer);
 extern uint64 rows_run(Oid inbox, const Statement *statement,
 					   const Rows *rows);
 extern int	rows_place(int row, int column);
+extern bool rows_name_is(int row, int column, const text *first,
+						 const text *second);
 
 #endif							/* SEQINBOX_ROWS_H */

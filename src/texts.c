@@ -10,6 +10,7 @@
 
 #include "catalog/pg_type.h"
 
+#include "arrays.h"
 #include "compat.h"
 #include "texts.h"
 
@@ -63,5 +64,5 @@ text_list_array(const List *list)
 
 	foreach(lc, list)
 		elements[count++] = PointerGetDatum(lfirst(lc));
-	return construct_array(elements, count, TEXTOID, -1, false, TYPALIGN_INT);
+	return array_of(TEXTOID, elements, NULL, count);
 }

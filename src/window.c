@@ -25,6 +25,7 @@
 #include "utils/datetime.h"
 #include "utils/timestamp.h"
 
+#include "arrays.h"
 #include "compat.h"
 #include "instance.h"
 #include "sql.h"
@@ -126,13 +127,9 @@ make_windows(Oid inbox, Datum *contexts, Datum *retentions, int count)
 {
 	Datum		values[3];
 
-	values[0] = PointerGetDatum(construct_array(contexts, count, TEXTOID,
-												-1, false, TYPALIGN_INT));
-	values[1] = PointerGetDatum(construct_array(retentions, count,
-												TIMESTAMPTZOID,
-												sizeof(TimestampTz),
-												FLOAT8PASSBYVAL,
-												TYPALIGN_DOUBLE));
+	values[0] = PointerGetDatum(array_of(TEXTOID, contexts, NULL, count));
+	values[1] = PointerGetDatum(array_of(TIMESTAMPTZOID, retentions, NULL,
+										 count));
 	values[2] = TimestampTzGetDatum(GetCurrentTimestamp());
 	(void) statement_run(inbox, &make, values, NULL);
 }
