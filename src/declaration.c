@@ -16,7 +16,7 @@
 #include "utils/lsyscache.h"
 
 #include "declaration.h"
-#include "instance.h"
+#include "message.h"
 #include "sql.h"
 
 static const Statement find_type = {
@@ -28,32 +28,13 @@ static const Statement find_type = {
 	1, {TEXTOID}
 };
 
-/* the same, with the instance of a context, if there is one */
-static const Statement find_type_and_hold = {
-	"SELECT d.message_type, d.release_condition,"
-	" d.name, d.retention_period, d.sequencing_start_timestamp,"
-	" i.id, i.state" EQ "'" INSTANCE_CLOSED "'"
-	" FROM (SELECT t.message_type, t.release_condition,"
-	" s.name" AS_DEFAULT " AS name, s.retention_period,"
-	" s.sequencing_start_timestamp"
-	" FROM $inbox.message_type_declaration t"
-	" JOIN $inbox.sequence_declaration s ON s.name" EQ "t.sequence_name"
-	" WHERE t.message_type" EQ "$1) AS d"
-	" JOIN $inbox.sequence_instance i ON i.name" EQ "d.name"
-	" AND i.context_id" EQ "$2"
-	" FOR KEY SHARE OF i",
-	2, {TEXTOID, TEXTOID}
-};
-
 enum
 {
 	COLUMN_MESSAGE_TYPE = 1,
 	COLUMN_CONDITION,
 	COLUMN_SEQUENCE_NAME,
 	COLUMN_RETENTION,
-	COLUMN_START,
-	COLUMN_INSTANCE_ID,
-	COLUMN_CLOSED
+	COLUMN_START
 };
 
 static const Statement find_retention = {
@@ -104,10 +85,19 @@ read_type(int row, Declaration *declaration)
 		declaration->condition = condition_read(DatumGetJsonbPCopy(value));
 }
 
-static void
-read_declaration(Declaration *declaration)
+void
+declaration_of_type(Oid inbox, const text *message_type,
+					Declaration *declaration)
 {
+	Datum		values[1] = {PointerGetDatum(message_type)};
 	Datum		value;
+
+	if (statement_run(inbox, &find_type, values, NULL) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("message type \"%s\" is not declared",
+						text_to_cstring(message_type)),
+				 errhint("Declare it in a sequence with seqinbox_declare().")));
 
 	read_type(0, declaration);
 	declaration->sequence_name = statement_get_text(COLUMN_SEQUENCE_NAME);
@@ -116,45 +106,6 @@ read_declaration(Declaration *declaration)
 	if (statement_get(COLUMN_START, &value))
 		declaration->recording =
 			DatumGetTimestampTz(value) > GetCurrentTimestamp();
-}
-
-void
-declaration_of_type(Oid inbox, const text *message_type,
-					Declaration *declaration)
-{
-	Datum		values[1] = {PointerGetDatum(message_type)};
-
-	if (statement_run(inbox, &find_type, values, NULL) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("message type \"%s\" is not declared",
-						text_to_cstring(message_type)),
-				 errhint("Declare it in a sequence with seqinbox_declare().")));
-	read_declaration(declaration);
-}
-
-/*
- * Finds the declaration of a type and opens the instance of a context, which
- * it holds FOR KEY SHARE, in one statement.  False when there is no such
- * instance, or no such type.
- */
-bool
-declaration_and_instance(Oid inbox, const text *message_type,
-						 Declaration *declaration, Instance *instance)
-{
-	Datum		values[2];
-	Datum		value;
-
-	values[0] = PointerGetDatum(message_type);
-	values[1] = PointerGetDatum(instance->context_id);
-	if (statement_run(inbox, &find_type_and_hold, values, NULL) == 0)
-		return false;
-	read_declaration(declaration);
-	if (statement_get(COLUMN_INSTANCE_ID, &value))
-		instance->id = DatumGetInt64(value);
-	instance->closed = statement_get(COLUMN_CLOSED, &value) &&
-		DatumGetBool(value);
-	return true;
 }
 
 /*

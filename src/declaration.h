@@ -12,7 +12,6 @@
 
 #include "condition.h"
 #include "inbox.h"
-#include "instance.h"
 
 /* the declaration of a message type, with that of its sequence */
 typedef struct Declaration
@@ -26,9 +25,6 @@ typedef struct Declaration
 
 extern void declaration_of_type(Oid inbox, const text *message_type,
 								Declaration *declaration);
-extern bool declaration_and_instance(Oid inbox, const text *message_type,
-									 Declaration *declaration,
-									 Instance *instance);
 extern bool declared_retention(Oid inbox, const text *sequence_name,
 							   Interval *retention_period);
 extern bool declarations_try_hold(Oid inbox);

@@ -138,13 +138,6 @@ share_instances(Delivery **sorted, int count, DeliveryInstance **instances)
 	return shared;
 }
 
-static void
-set_opened(DeliveryInstance *instance)
-{
-	instance->types.instance_id = instance->instance.id;
-	instance->end.id = instance->instance.id;
-}
-
 /*
  * Returns the number of instances, which are in the order of their locks.
  */
@@ -161,7 +154,10 @@ open_instances(Oid inbox, Delivery **sorted, int count,
 		wanted[i] = &instances[i]->instance;
 	instances_open(inbox, wanted, shared);
 	for (int i = 0; i < shared; i++)
-		set_opened(instances[i]);
+	{
+		instances[i]->types.instance_id = instances[i]->instance.id;
+		instances[i]->end.id = instances[i]->instance.id;
+	}
 	return shared;
 }
 
@@ -582,53 +578,6 @@ deliveries_open(Oid inbox, Delivery *deliveries, int count)
 	(void) open_instances(inbox, sorted, count, instances);
 }
 
-/*
- * As find_declarations() and open_instances(), for a delivery that came alone,
- * in one statement.  False when its instance has to be created.
- */
-static bool
-open_alone(Oid inbox, Delivery *delivery, DeliveryInstance **instances)
-{
-	Declaration *declaration = palloc(sizeof(Declaration));
-	DeliveryInstance *instance = palloc0(sizeof(DeliveryInstance));
-
-	instance->instance.context_id = delivery->context_id;
-	if (!declaration_and_instance(inbox, delivery->message.key.message_type,
-								  declaration, &instance->instance))
-		return false;
-	set_opened(instance);
-	delivery->declaration = declaration;
-	delivery->instance = instance;
-	instances[0] = instance;
-	return true;
-}
-
-/*
- * Drops the deliveries that need no sequencing or are known duplicates, finds
- * the declarations, and opens the instances of the deliveries that are left.
- * Their number is returned, and that of their instances.
- */
-static int
-open_deliveries(Oid inbox, Delivery **deliveries, int count,
-				DeliveryInstance **instances, int *instance_count)
-{
-	Delivery  **all = palloc(sizeof(Delivery *) * (count + 1));
-	int			left;
-
-	memcpy(all, deliveries, sizeof(Delivery *) * count);
-	left = drop_unsequenced(deliveries, count);
-	left = drop_known_duplicates(inbox, deliveries, left);
-	if (count == 1 && left == 1 &&
-		open_alone(inbox, deliveries[0], instances))
-	{
-		*instance_count = 1;
-		return left;
-	}
-	find_declarations(inbox, all, count);
-	*instance_count = open_instances(inbox, deliveries, left, instances);
-	return left;
-}
-
 void
 deliveries_receive(Oid inbox, Delivery *deliveries, int count)
 {
@@ -637,7 +586,11 @@ deliveries_receive(Oid inbox, Delivery *deliveries, int count)
 										  (count + 1));
 	int			instance_count;
 
-	count = open_deliveries(inbox, sorted, count, instances, &instance_count);
+	find_declarations(inbox, sorted, count);
+	sort_deliveries(sorted, count, by_arrival);
+	count = drop_unsequenced(sorted, count);
+	count = drop_known_duplicates(inbox, sorted, count);
+	instance_count = open_instances(inbox, sorted, count, instances);
 	take_claims(inbox, sorted, count);
 	take_over_claims(inbox, sorted, count);
 
