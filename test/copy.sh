@@ -42,7 +42,8 @@ need()
 need_server()
 {
     need "postgresql-$PG_MAJOR" test -x "$bindir/postgres"
-    need "postgresql-server-dev-$PG_MAJOR" test -x "$bindir/pg_config"
+    need "postgresql-server-dev-$PG_MAJOR" \
+        test -e "/usr/include/postgresql/$PG_MAJOR/server/postgres.h"
     need gcc command -v gcc
     need make command -v make
 }
