@@ -46,6 +46,15 @@ batch="SELECT count(b.outcome) $numbers CROSS JOIN LATERAL seqinbox_receive_batc
     ARRAY(SELECT 'batch' || n || '-' || m / 10 FROM generate_series(1, 100) m),
     array_fill('v'::bytea, '{100}')) b"
 
+# the bare INSERT, with PL/pgSQL's saved plan
+insert="DO \$\$ BEGIN FOR n IN :first..:last LOOP
+    INSERT INTO sequential_inbox_idempotence
+        (message_type, idempotence_id, sequence_instance_id, created_at)
+    VALUES ('Order0', 'insert' || n, 1000, now())
+    ON CONFLICT (message_type, idempotence_id) DO NOTHING;
+    END LOOP; END \$\$"
+
+count bare_insert "$insert"
 count claim "SELECT count(seqinbox_claim('Order0', 'claim' || n, 1000)) $numbers"
 count claim_without_instance "SELECT count(seqinbox_claim('Order0', 'window' || n)) $numbers"
 count claim_duplicate "SELECT count(seqinbox_claim('Order0', 'claim1', 1000)) $numbers"
