@@ -134,6 +134,15 @@ type_oid(const char *type)
 }
 
 /*
+ * Texts that differ in a byte are different messages, contexts or states.
+ */
+static bool
+tells_all_texts_apart(Oid collation)
+{
+	return !OidIsValid(collation) || get_collation_isdeterministic(collation);
+}
+
+/*
  * Checks the columns that are there.  A type that is stored in the same way,
  * such as varchar for text, does as well.
  */
@@ -146,10 +155,12 @@ check_columns(const Setup *setup, const TableLayout *table, Oid relid)
 		AttrNumber	attnum = get_attnum(relid, column->name);
 		Oid			type;
 		Oid			wanted;
+		int32		typmod;
+		Oid			collation;
 
 		if (attnum == InvalidAttrNumber)
 			continue;
-		type = get_atttype(relid, attnum);
+		get_atttypetypmodcoll(relid, attnum, &type, &typmod, &collation);
 		wanted = type_oid(column->type);
 		if (!IsBinaryCoercible(type, wanted) ||
 			!IsBinaryCoercible(wanted, type))
@@ -159,6 +170,14 @@ check_columns(const Setup *setup, const TableLayout *table, Oid relid)
 							column->name, setup->name, table->name),
 					 errdetail("It is of type %s; an inbox needs %s.",
 							   format_type_be(type), format_type_be(wanted))));
+		if (!tells_all_texts_apart(collation))
+			ereport(ERROR,
+					(errcode(ERRCODE_COLLATION_MISMATCH),
+					 errmsg("column \"%s\" of table \"%s.%s\" has a nondeterministic collation",
+							column->name, setup->name, table->name),
+					 errdetail("Its collation \"%s\" takes texts that differ for equal, and an inbox must not.",
+							   get_collation_name(collation)),
+					 errhint("Change the column's collation.")));
 	}
 }
 
@@ -371,6 +390,20 @@ matching_keys(Form_pg_index form, const char *const *keys)
 	return n;
 }
 
+/*
+ * An index may have another collation than its column.
+ */
+static bool
+keys_tell_all_texts_apart(Relation index)
+{
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		if (!tells_all_texts_apart(index->rd_indcollation[i]))
+			return false;
+	}
+	return true;
+}
+
 static bool
 serves_as(Relation candidate, const IndexLayout *index)
 {
@@ -386,7 +419,8 @@ serves_as(Relation candidate, const IndexLayout *index)
 		return matching_keys(form, index->equivalent) > 0;
 	if (index->unique)
 		return form->indisunique && form->indimmediate &&
-			keys > 0 && keys == form->indnkeyatts;
+			keys > 0 && keys == form->indnkeyatts &&
+			keys_tell_all_texts_apart(candidate);
 	return keys > 0 || matching_keys(form, index->equivalent) > 0;
 }
 

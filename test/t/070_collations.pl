@@ -1,0 +1,141 @@
+# Collations: with one of ICU's as the database's default, an inbox works as
+# with any other; a collation that takes texts that differ for equal is refused
+# in an inbox's tables.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use SeqinboxSql;
+use SeqinboxTest;
+
+my $node = new_node('main');
+
+if ($node->safe_psql('postgres',
+        q{SELECT count(*) FROM pg_collation WHERE collprovider = 'i'}) == 0)
+{
+    plan skip_all => 'the server was built without ICU';
+}
+
+# Creates tables as an older program would, with a collation in one place.
+sub create_tables
+{
+    my ($schema, %collation) = @_;
+    my $collate = sub { $collation{ $_[0] } ? "COLLATE $collation{ $_[0] }" : '' };
+
+    return sprintf(q{
+        CREATE SCHEMA %1$s;
+        CREATE TABLE %1$s.sequence_instance (id bigint PRIMARY KEY, name text NOT NULL,
+            context_id text %2$s NOT NULL, state text NOT NULL, created_at timestamptz NOT NULL,
+            closed_at timestamptz, retain_until timestamptz NOT NULL);
+        CREATE UNIQUE INDEX ON %1$s.sequence_instance (name, context_id %3$s);
+        CREATE TABLE %1$s.sequential_inbox_idempotence (message_type text NOT NULL,
+            idempotence_id text %4$s NOT NULL, sequence_instance_id bigint NOT NULL
+            REFERENCES %1$s.sequence_instance ON DELETE CASCADE, created_at timestamptz NOT NULL,
+            PRIMARY KEY (message_type, idempotence_id));
+    }, $schema, map { $collate->($_) } qw(context_id key idempotence_id));
+}
+
+sub adopt
+{
+    my ($schema) = @_;
+
+    return sql_error($node, "SELECT seqinbox_create_inbox('$schema')");
+}
+
+$node->safe_psql('postgres', q{
+    CREATE EXTENSION seqinbox;
+    CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+    CREATE COLLATION german (provider = icu, locale = 'de-u-kf-upper')});
+
+# A column
+
+$node->safe_psql('postgres',
+    create_tables('shop', idempotence_id => 'public.ignore_case'));
+my $error = adopt('shop');
+like($error, qr/42P21: column "idempotence_id" of table "shop\.sequential_inbox_idempotence" has a nondeterministic collation/,
+    'a column with a nondeterministic collation is refused');
+like($error, qr/DETAIL: .*"ignore_case".*\nHINT: /, 'its collation is named');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'r'}),
+    2, 'nothing was created');
+$node->safe_psql('postgres',
+    'ALTER TABLE shop.sequential_inbox_idempotence ALTER idempotence_id TYPE text COLLATE german');
+is(adopt('shop'), 'no error', 'it is accepted with another collation');
+
+# An index, where the column's collation is another one
+
+$node->safe_psql('postgres',
+    create_tables('store', key => 'public.ignore_case'));
+is(adopt('store'), 'no error', 'a unique index with such a collation does not count');
+is($node->safe_psql('postgres', q{
+        SELECT count(*) FROM pg_index
+         WHERE indrelid = 'store.sequence_instance'::regclass AND indisunique AND NOT indisprimary}),
+    2, 'another one is built');
+
+# An inbox that is changed later
+
+$node->safe_psql('postgres', q{
+    SELECT seqinbox_create_inbox('fresh');
+    ALTER TABLE fresh.sequence_instance ALTER context_id TYPE text COLLATE ignore_case});
+like(adopt('fresh'), qr/42P21: column "context_id"/,
+    'an inbox that was changed since is refused, too');
+
+# A deterministic collation of ICU, with an order of its own
+
+my $paths = q{
+    SELECT seqinbox_declare('{"sequences": [{"name": "Éclair", "retentionPeriod": "1 day", "messages": [
+        {"type": "äpfel"}, {"type": "Zebra"}, {"type": "zebra", "releaseCondition": {"and": [
+            {"predecessor": "äpfel"}, {"predecessor": "Zebra"}]}}]}]}');
+    SELECT string_agg(ordinal || outcome || release_due, ' ' ORDER BY ordinal)
+      FROM seqinbox_receive_batch('{zebra,Zebra,äpfel,zebra,zebra}', '{é,e,E,é,É}', '{o,O,o,o,ö}',
+                                  array_fill('v'::bytea, '{5}'));
+    SELECT outcome, release_due FROM seqinbox_receive('Zebra', 'É', 'o', 'v');
+    SELECT message_type, idempotence_id, context_id FROM seqinbox_next();
+    SELECT message_type, idempotence_id, context_id, string_agg(predecessor, ',' ORDER BY predecessor COLLATE "C")
+      FROM seqinbox_waiting() GROUP BY 1, 2, 3;
+    SELECT seqinbox_claim('zebra', 'é'), seqinbox_claim('zebra', 'e');
+};
+my $expected = q{
+1BUFFEREDtrue 2PROCESSfalse 3PROCESStrue 4DUPLICATEfalse 5BUFFEREDtrue
+PROCESS|t
+zebra|é|o
+zebra|É|ö|Zebra,äpfel
+f|t};
+
+sub works
+{
+    my ($database, $search_path, $name) = @_;
+
+    is($node->safe_psql($database,
+            "SET client_encoding = 'UTF8'; SET search_path = $search_path; $paths"),
+        $expected, $name);
+}
+
+$node->safe_psql('postgres', q{SELECT seqinbox_create_inbox('plain')});
+works('postgres', 'plain', 'messages with the default of libc');
+
+$node->safe_psql('postgres',
+    create_tables('german', idempotence_id => 'german', context_id => 'german'));
+is(adopt('german'), 'no error', 'columns with a collation of ICU');
+works('postgres', 'german', 'messages in columns with a collation of ICU');
+
+SKIP:
+{
+    skip 'ICU cannot be the default of a database', 1
+      if $node->pg_version < 15;
+
+    $node->safe_psql('postgres', q{
+        CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'de-DE' LOCALE 'C'});
+    $node->safe_psql('icu', q{
+        CREATE EXTENSION seqinbox;
+        SELECT seqinbox_create_inbox('inbox');
+        CREATE COLLATION german (provider = icu, locale = 'de-u-kf-upper')});
+    works('icu', 'inbox', 'messages with ICU as the default');
+    $node->safe_psql('icu', create_tables('adopted'));
+    $node->safe_psql('icu', q{SELECT seqinbox_create_inbox('adopted')});
+    works('icu', 'adopted', 'messages in adopted tables, with ICU as the default');
+}
+
+done_testing();
