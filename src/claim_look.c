@@ -22,6 +22,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
@@ -36,13 +37,16 @@
 
 #define KEY_COLUMNS 2
 
+/*
+ * The key is compared as text, so it has to be one.
+ */
 static bool
 key_column_is(Relation claims, Relation index, int n, const char *name)
 {
 	AttrNumber	attnum = index->rd_index->indkey.values[n];
 	TupleDesc	columns = RelationGetDescr(claims);
 
-	return attnum > 0 &&
+	return attnum > 0 && index->rd_opcintype[n] == TEXTOID &&
 		namestrcmp(&TupleDescAttr(columns, attnum - 1)->attname, name) == 0;
 }
 

@@ -18,6 +18,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
@@ -198,7 +199,7 @@ create_sequence(Setup *setup, const TableLayout *table, bool table_exists,
 		text = psprintf("SELECT pg_catalog.max(t.id) FROM $inbox.%s t",
 						table->name);
 		run_ddl(setup, text);
-		if (statement_get(1, &max_id))
+		if (statement_get(1, INT8OID, &max_id))
 			start = DatumGetInt64(max_id) + 1;
 	}
 	text = psprintf("CREATE SEQUENCE $inbox.%s START %lld",

@@ -119,7 +119,7 @@ bury(Oid inbox, Datum message_ids, const text *reason, int64 *first_id)
 	if (statement_run(inbox, &lock, values, NULL) == 0)
 		return 0;
 	count = statement_run(inbox, &copy, values, NULL);
-	if (count > 0 && statement_get(1, &id))
+	if (count > 0 && statement_get(1, INT8OID, &id))
 		*first_id = DatumGetInt64(id);
 
 	(void) statement_run(inbox, &delete_headers, values, NULL);
@@ -157,7 +157,7 @@ dead_letters_bury_instances(Oid inbox, Datum instance_ids, const char *reason)
 	int64		first_id;
 
 	if (statement_run(inbox, &find_unprocessed, values, NULL) == 0 ||
-		!statement_get(1, &found))
+		!statement_get(1, INT8ARRAYOID, &found))
 		return 0;
 	message_ids = DatumGetArrayTypePCopy(found);
 	if (ARR_NDIM(message_ids) == 0)
@@ -171,7 +171,7 @@ require_payload(int64 id)
 {
 	Datum		buffered;
 
-	if (statement_get(15, &buffered) && DatumGetBool(buffered))
+	if (statement_get(15, BOOLOID, &buffered) && DatumGetBool(buffered))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -202,18 +202,18 @@ dead_letter_exhume(Oid inbox, int64 id, DeadLetter *letter)
 	letter->context_id = statement_get_text(3);
 	message->topic = statement_get_text(4);
 	message->cluster_name = statement_get_text(5);
-	if (statement_get(6, &value))
+	if (statement_get(6, UUIDOID, &value))
 	{
 		message->uuid = palloc(sizeof(pg_uuid_t));
 		*message->uuid = *DatumGetUUIDP(value);
 	}
-	if (statement_get(7, &value))
+	if (statement_get(7, BYTEAOID, &value))
 		payload->value = DatumGetByteaPCopy(value);
-	if (statement_get(8, &value))
+	if (statement_get(8, BYTEAOID, &value))
 		payload->key = DatumGetByteaPCopy(value);
-	if (statement_get(9, &value))
+	if (statement_get(9, TEXTARRAYOID, &value))
 		payload->header_names = DatumGetArrayTypePCopy(value);
-	if (statement_get(10, &value))
+	if (statement_get(10, BYTEAARRAYOID, &value))
 		payload->header_values = DatumGetArrayTypePCopy(value);
 	payload_count_headers(payload);
 	message_read_trace(11, &message->trace);

@@ -79,9 +79,9 @@ read_type(int row, Declaration *declaration)
 	Datum		value;
 
 	memset(declaration, 0, sizeof(*declaration));
-	if (statement_get_from(row, COLUMN_MESSAGE_TYPE, &value))
+	if (statement_get_from(row, COLUMN_MESSAGE_TYPE, TEXTOID, &value))
 		declaration->message_type = DatumGetTextPCopy(value);
-	if (statement_get_from(row, COLUMN_CONDITION, &value))
+	if (statement_get_from(row, COLUMN_CONDITION, JSONBOID, &value))
 		declaration->condition = condition_read(DatumGetJsonbPCopy(value));
 }
 
@@ -101,9 +101,9 @@ declaration_of_type(Oid inbox, const text *message_type,
 
 	read_type(0, declaration);
 	declaration->sequence_name = statement_get_text(COLUMN_SEQUENCE_NAME);
-	if (statement_get(COLUMN_RETENTION, &value))
+	if (statement_get(COLUMN_RETENTION, INTERVALOID, &value))
 		declaration->retention_period = *DatumGetIntervalP(value);
-	if (statement_get(COLUMN_START, &value))
+	if (statement_get(COLUMN_START, TIMESTAMPTZOID, &value))
 		declaration->recording =
 			DatumGetTimestampTz(value) > GetCurrentTimestamp();
 }
@@ -119,7 +119,7 @@ declared_retention(Oid inbox, const text *sequence_name,
 	Datum		value;
 
 	if (statement_run(inbox, &find_retention, values, NULL) == 0 ||
-		!statement_get(1, &value))
+		!statement_get(1, INTERVALOID, &value))
 		return false;
 	*retention_period = *DatumGetIntervalP(value);
 	return true;

@@ -155,7 +155,7 @@ found_sequence(void)
 {
 	Datum		name;
 
-	if (!statement_get(1, &name))
+	if (!statement_get(1, TEXTOID, &name))
 		elog(ERROR, "declared message type has no sequence");
 	return TextDatumGetCString(name);
 }
@@ -198,8 +198,8 @@ refuse_to_strand_waiting(Oid inbox, const SequenceDescriptor *sequence)
 	values[1] = PointerGetDatum(text_list_array(type_names(sequence)));
 	if (statement_run(inbox, &count_waiting, values, NULL) == 0)
 		return;
-	(void) statement_get(1, &type);
-	(void) statement_get(2, &count);
+	(void) statement_get(1, TEXTOID, &type);
+	(void) statement_get(2, INT8OID, &count);
 	waiting = DatumGetInt64(count);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
@@ -286,7 +286,7 @@ seqinbox_declare(PG_FUNCTION_ARGS)
 	values[0] = PointerGetDatum(replaced);
 	values[1] = TimestampTzGetDatum(GetCurrentTimestamp());
 	(void) statement_run(inbox, &hold_waiting, values, NULL);
-	if (statement_get(1, &values[0]))
+	if (statement_get(1, INT8ARRAYOID, &values[0]))
 	{
 		values[0] = PointerGetDatum(DatumGetArrayTypePCopy(values[0]));
 		(void) statement_run(inbox, &set_due, values, NULL);

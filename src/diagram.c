@@ -204,18 +204,18 @@ read_states(Oid inbox, const text *sequence_name, const text *context_id)
 				 errmsg("sequence \"%s\" has no instance for context ID \"%s\"",
 						text_to_cstring(sequence_name),
 						text_to_cstring(context_id))));
-	(void) statement_get(1, &value);
+	(void) statement_get(1, INT8OID, &value);
 	values[0] = value;
 	rows = statement_run(inbox, &count_states, values, NULL);
 	for (uint64 row = 0; row < rows; row++)
 	{
 		TypeState  *state = palloc0(sizeof(TypeState));
 
-		if (statement_get_from((int) row, 1, &value))
+		if (statement_get_from((int) row, 1, TEXTOID, &value))
 			state->message_type = DatumGetTextPCopy(value);
 		for (int kind = CLASS_PROCESSED; kind <= CLASS_FAILED; kind++)
 		{
-			if (statement_get_from((int) row, kind + 1, &value))
+			if (statement_get_from((int) row, kind + 1, INT8OID, &value))
 				state->counts[kind] = DatumGetInt64(value);
 		}
 		states = lappend(states, state);

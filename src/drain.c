@@ -166,13 +166,13 @@ read_instance(DrainedInstance *instance)
 	Datum		value;
 
 	memset(instance, 0, sizeof(*instance));
-	if (statement_get(1, &value))
+	if (statement_get(1, INT8OID, &value))
 		instance->id = DatumGetInt64(value);
 	instance->name = statement_get_text(2);
 	instance->context_id = statement_get_text(3);
-	instance->unconditional = statement_get(5, &value) &&
+	instance->unconditional = statement_get(5, BOOLOID, &value) &&
 		DatumGetBool(value);
-	if (statement_get(4, &value))
+	if (statement_get(4, TEXTOID, &value))
 	{
 		char	   *action = TextDatumGetCString(value);
 
@@ -221,7 +221,7 @@ expire_marked(Oid inbox, int64 instance_id)
 		Datum		id;
 
 		if (statement_run(inbox, &find_to_expire, values, NULL) == 0 ||
-			!statement_get(1, &id))
+			!statement_get(1, INT8OID, &id))
 			return;
 		if (!message_expire(inbox, DatumGetInt64(id)))
 			return;
@@ -241,7 +241,7 @@ find_next(Oid inbox, const DrainedInstance *instance, TimestampTz now,
 		statement_run(inbox, &find_first_waiting, values, NULL) > 0)
 	{
 		*failed = false;
-		(void) statement_get(1, &value);
+		(void) statement_get(1, INT8OID, &value);
 		*id = DatumGetInt64(value);
 		return true;
 	}
@@ -252,9 +252,9 @@ find_next(Oid inbox, const DrainedInstance *instance, TimestampTz now,
 	values[2] = TimestampTzGetDatum(now);
 	if (statement_run(inbox, &find_first, values, NULL) == 0)
 		return false;
-	(void) statement_get(2, &value);
+	(void) statement_get(2, TEXTOID, &value);
 	*failed = strcmp(TextDatumGetCString(value), STATE_FAILED) == 0;
-	(void) statement_get(1, &value);
+	(void) statement_get(1, INT8OID, &value);
 	*id = DatumGetInt64(value);
 	return true;
 }
@@ -314,14 +314,14 @@ take_message(Oid inbox, int64 id, ReleasedMessage *released)
 	message->key.idempotence_id = statement_get_text(2);
 	message->topic = statement_get_text(3);
 	message->cluster_name = statement_get_text(4);
-	if (statement_get(5, &value))
+	if (statement_get(5, UUIDOID, &value))
 	{
 		message->uuid = palloc(sizeof(pg_uuid_t));
 		*message->uuid = *DatumGetUUIDP(value);
 	}
-	if (statement_get(6, &value))
+	if (statement_get(6, INT4OID, &value))
 		released->attempts = DatumGetInt32(value);
-	if (statement_get(7, &value))
+	if (statement_get(7, TIMESTAMPTZOID, &value))
 		released->received_at = DatumGetTimestampTz(value);
 	message_read_trace(8, &message->trace);
 

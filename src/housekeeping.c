@@ -161,10 +161,10 @@ lock_batch(Oid inbox, HousekeepingRun *run, const Statement *statement,
 	ids = palloc(sizeof(Datum) * rows);
 	for (uint64 row = 0; row < rows; row++)
 	{
-		(void) statement_get_from((int) row, 1, &value);
+		(void) statement_get_from((int) row, 1, INT8OID, &value);
 		run->seen_id = DatumGetInt64(value);
 		ids[row] = Int64GetDatum(run->seen_id);
-		(void) statement_get_from((int) row, 2, &value);
+		(void) statement_get_from((int) row, 2, TIMESTAMPTZOID, &value);
 		run->seen_retain_until = DatumGetTimestampTz(value);
 	}
 	return array_of(INT8OID, ids, NULL, (int) rows);
@@ -238,7 +238,7 @@ remove_batch(Oid inbox, HousekeepingRun *run)
 	values[0] = PointerGetDatum(ids);
 	values[1] = TimestampTzGetDatum(now);
 	if (statement_run(inbox, &find_outlived, values, NULL) == 0 ||
-		!statement_get(1, &outlived))
+		!statement_get(1, INT8ARRAYOID, &outlived))
 		return;
 
 	outlived = PointerGetDatum(DatumGetArrayTypePCopy(outlived));

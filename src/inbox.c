@@ -13,8 +13,10 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/parsenodes.h"
+#include "parser/parse_coerce.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -359,23 +361,62 @@ statement_run(Oid inbox, const Statement *statement,
 }
 
 /*
+ * The tables are whoever's who owns them, and may be made, or changed, just
+ * to have us take a number for a pointer.  So each value is read as the type
+ * that its column has in this very result.
+ */
+static void
+check_type(int column, Oid wanted)
+{
+	Oid			type = SPI_gettypeid(SPI_tuptable->tupdesc, column);
+	Oid			element = get_element_type(wanted);
+
+	if (type == wanted || IsBinaryCoercible(type, wanted) ||
+		(OidIsValid(element) && OidIsValid(get_element_type(type)) &&
+		 IsBinaryCoercible(get_element_type(type), element)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("column \"%s\" of a table of the inbox has an incompatible type",
+					SPI_fname(SPI_tuptable->tupdesc, column)),
+			 errdetail("It is of type %s; an inbox needs %s.",
+					   format_type_be(type), format_type_be(wanted))));
+}
+
+/*
+ * The rows are about to be returned as they are.
+ */
+void
+statement_check_types(TupleDesc wanted)
+{
+	if (SPI_tuptable->tupdesc->natts != wanted->natts)
+		elog(ERROR, "statement returned %d columns instead of %d",
+			 SPI_tuptable->tupdesc->natts, wanted->natts);
+	for (int i = 0; i < wanted->natts; i++)
+		check_type(i + 1, TupleDescAttr(wanted, i)->atttypid);
+}
+
+/*
  * A column, counted from 1, of the first row of the statement that ran last.
  * False when it is null.  The value is gone when the next statement runs.
  */
 bool
-statement_get(int column, Datum *value)
+statement_get(int column, Oid type, Datum *value)
 {
-	return statement_get_from(0, column, value);
+	return statement_get_from(0, column, type, value);
 }
 
 /*
  * The same of any row, counted from 0.
  */
 bool
-statement_get_from(int row, int column, Datum *value)
+statement_get_from(int row, int column, Oid type, Datum *value)
 {
 	bool		isnull;
 
+	if (SPI_tuptable == NULL || (uint64) row >= SPI_tuptable->numvals)
+		elog(ERROR, "statement returned no row");
+	check_type(column, type);
 	*value = SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc,
 						   column, &isnull);
 	return !isnull;
@@ -389,7 +430,8 @@ statement_get_text(int column)
 {
 	Datum		value;
 
-	return statement_get(column, &value) ? DatumGetTextPCopy(value) : NULL;
+	return statement_get(column, TEXTOID, &value) ?
+		DatumGetTextPCopy(value) : NULL;
 }
 
 /*
@@ -400,7 +442,7 @@ statement_get_id(int row)
 {
 	Datum		id;
 
-	if (!statement_get_from(row, 1, &id))
+	if (!statement_get_from(row, 1, INT8OID, &id))
 		elog(ERROR, "statement returned no id");
 	return DatumGetInt64(id);
 }

@@ -35,9 +35,10 @@ extern char *inbox_sql(const char *quoted_schema, const char *text);
 extern uint64 statement_run(Oid inbox, const Statement *statement,
 							Datum *values, const char *nulls);
 extern void statements_read_latest(bool latest);
-extern bool statement_get(int column, Datum *value);
+extern void statement_check_types(TupleDesc wanted);
+extern bool statement_get(int column, Oid type, Datum *value);
 extern text *statement_get_text(int column);
 extern int64 statement_get_id(int row);
-extern bool statement_get_from(int row, int column, Datum *value);
+extern bool statement_get_from(int row, int column, Oid type, Datum *value);
 
 #endif							/* SEQINBOX_INBOX_H */

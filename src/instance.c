@@ -161,7 +161,7 @@ read_instance(int row, Instance *instance)
 	Datum		value;
 
 	instance->id = statement_get_id(row);
-	instance->closed = statement_get_from(row, 2, &value) &&
+	instance->closed = statement_get_from(row, 2, BOOLOID, &value) &&
 		DatumGetBool(value);
 }
 
@@ -350,8 +350,8 @@ look_at(Oid inbox, int64 id, TimestampTz now, bool *waiting, bool *complete)
 	if (statement_run(inbox, &look, values, NULL) == 0)
 		instance_unknown(id);
 	statements_read_latest(false);
-	*waiting = statement_get(1, &value) && DatumGetBool(value);
-	*complete = statement_get(2, &value) && DatumGetBool(value);
+	*waiting = statement_get(1, BOOLOID, &value) && DatumGetBool(value);
+	*complete = statement_get(2, BOOLOID, &value) && DatumGetBool(value);
 }
 
 static void
@@ -412,9 +412,9 @@ look_at_each(Oid inbox, InstanceEnd **ends, int count, TimestampTz now)
 		InstanceEnd *end = asked[rows_place((int) row, 3)];
 
 		end->known = true;
-		end->waits = statement_get_from((int) row, 1, &value) &&
+		end->waits = statement_get_from((int) row, 1, BOOLOID, &value) &&
 			DatumGetBool(value);
-		end->complete = statement_get_from((int) row, 2, &value) &&
+		end->complete = statement_get_from((int) row, 2, BOOLOID, &value) &&
 			DatumGetBool(value);
 	}
 }

@@ -312,15 +312,15 @@ read_record(int row, Record *record)
 
 	memset(record, 0, sizeof(*record));
 	record->state = "";
-	if (statement_get_from(row, COLUMN_ID, &value))
+	if (statement_get_from(row, COLUMN_ID, INT8OID, &value))
 		record->id = DatumGetInt64(value);
-	if (statement_get_from(row, COLUMN_STATE, &value))
+	if (statement_get_from(row, COLUMN_STATE, TEXTOID, &value))
 		record->state = TextDatumGetCString(value);
-	if (statement_get_from(row, COLUMN_INSTANCE_ID, &value))
+	if (statement_get_from(row, COLUMN_INSTANCE_ID, INT8OID, &value))
 		record->instance_id = DatumGetInt64(value);
-	if (statement_get_from(row, COLUMN_ATTEMPTS, &value))
+	if (statement_get_from(row, COLUMN_ATTEMPTS, INT4OID, &value))
 		record->attempts = DatumGetInt32(value);
-	if (statement_get_from(row, COLUMN_CREATED_AT, &value))
+	if (statement_get_from(row, COLUMN_CREATED_AT, TIMESTAMPTZOID, &value))
 		record->created_at = DatumGetTimestampTz(value);
 }
 
@@ -453,13 +453,13 @@ message_read_trace(int first_column, TraceContext *trace)
 	Datum		value;
 
 	memset(trace, 0, sizeof(*trace));
-	if (statement_get(first_column, &value))
+	if (statement_get(first_column, INT8OID, &value))
 		trace->trace_id_high = (uint64) DatumGetInt64(value);
-	if (statement_get(first_column + 1, &value))
+	if (statement_get(first_column + 1, INT8OID, &value))
 		trace->trace_id = (uint64) DatumGetInt64(value);
-	if (statement_get(first_column + 2, &value))
+	if (statement_get(first_column + 2, INT8OID, &value))
 		trace->span_id = (uint64) DatumGetInt64(value);
-	if (statement_get(first_column + 3, &value))
+	if (statement_get(first_column + 3, BOOLOID, &value))
 		trace->sampled = DatumGetBool(value);
 	trace->present = trace->span_id != 0 &&
 		(trace->trace_id_high != 0 || trace->trace_id != 0);
@@ -485,7 +485,7 @@ message_processed_types(Oid inbox, int64 instance_id,
 	{
 		Datum		type;
 
-		if (statement_get_from((int) row, 1, &type))
+		if (statement_get_from((int) row, 1, TEXTOID, &type))
 			processed = lappend(processed, DatumGetTextPCopy(type));
 	}
 	return processed;
@@ -661,7 +661,7 @@ message_insert_first(Oid inbox, NewMessage *message, bool *waits,
 		return false;
 	message->id = statement_get_id(0);
 	*waits = *complete = false;
-	if (statement_get(2, &left))
+	if (statement_get(2, BOOLOID, &left))
 	{
 		*waits = DatumGetBool(left);
 		*complete = !*waits;

@@ -229,13 +229,13 @@ payload_fetch(Oid inbox, int64 message_id, Payload *payload)
 	memset(payload, 0, sizeof(*payload));
 	if (statement_run(inbox, &fetch, values, NULL) == 0)
 		return;
-	if (statement_get(1, &value))
+	if (statement_get(1, BYTEAOID, &value))
 		payload->value = DatumGetByteaPCopy(value);
-	if (statement_get(2, &value))
+	if (statement_get(2, BYTEAOID, &value))
 		payload->key = DatumGetByteaPCopy(value);
-	if (statement_get(3, &value))
+	if (statement_get(3, TEXTARRAYOID, &value))
 		payload->header_names = DatumGetArrayTypePCopy(value);
-	if (statement_get(4, &value))
+	if (statement_get(4, BYTEAARRAYOID, &value))
 		payload->header_values = DatumGetArrayTypePCopy(value);
 	payload_count_headers(payload);
 }

@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "utils/lsyscache.h"
 
 #include "arrays.h"
@@ -88,7 +89,7 @@ rows_place(int row, int column)
 {
 	Datum		place;
 
-	if (!statement_get_from(row, column, &place))
+	if (!statement_get_from(row, column, INT8OID, &place))
 		elog(ERROR, "result row has no place");
 	return (int) DatumGetInt64(place) - 1;
 }
@@ -103,8 +104,8 @@ rows_name_is(int row, int column, const text *first, const text *second)
 	Datum		a;
 	Datum		b;
 
-	return statement_get_from(row, column, &a) &&
-		statement_get_from(row, column + 1, &b) &&
+	return statement_get_from(row, column, TEXTOID, &a) &&
+		statement_get_from(row, column + 1, TEXTOID, &b) &&
 		text_equals(DatumGetTextPP(a), first) &&
 		text_equals(DatumGetTextPP(b), second);
 }

@@ -117,6 +117,7 @@ return_rows(FunctionCallInfo fcinfo, const Statement *statement)
 
 	SPI_connect();
 	rows = statement_run(inbox, statement, values, NULL);
+	statement_check_types(result->setDesc);
 	for (uint64 row = 0; row < rows; row++)
 		tuplestore_puttuple(result->setResult, SPI_tuptable->vals[row]);
 	SPI_finish();

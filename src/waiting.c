@@ -102,7 +102,7 @@ copy_text(WaitingMessage *message, int row, int column)
 {
 	Datum		value;
 
-	if (statement_get_from(row, column + 1, &value))
+	if (statement_get_from(row, column + 1, TEXTOID, &value))
 		set_text(message, column, DatumGetTextPCopy(value));
 }
 
@@ -118,25 +118,28 @@ read_waiting(int row, TimestampTz now, WaitingMessage *message)
 		 column++)
 		copy_text(message, row, column);
 
-	(void) statement_get_from(row, COLUMN_ID + 1, &value);
+	(void) statement_get_from(row, COLUMN_ID + 1, INT8OID, &value);
 	message->values[COLUMN_ID] = value;
-	(void) statement_get_from(row, COLUMN_INSTANCE_ID + 1, &value);
+	(void) statement_get_from(row, COLUMN_INSTANCE_ID + 1, INT8OID, &value);
 	message->values[COLUMN_INSTANCE_ID] = value;
 	message->instance_id = DatumGetInt64(value);
-	(void) statement_get_from(row, COLUMN_WAITING_SINCE + 1, &value);
+	(void) statement_get_from(row, COLUMN_WAITING_SINCE + 1, TIMESTAMPTZOID, &value);
 	since = DatumGetTimestampTz(value);
 	message->values[COLUMN_WAITING_SINCE] = TimestampTzGetDatum(since);
-	message->values[COLUMN_AGE] =
-		DirectFunctionCall2(timestamp_mi, TimestampTzGetDatum(now),
-							TimestampTzGetDatum(since));
+	if (!TIMESTAMP_NOT_FINITE(since))
+	{
+		message->values[COLUMN_AGE] =
+			DirectFunctionCall2(timestamp_mi, TimestampTzGetDatum(now),
+								TimestampTzGetDatum(since));
+		message->nulls[COLUMN_AGE] = false;
+	}
 	message->nulls[COLUMN_ID] = false;
 	message->nulls[COLUMN_INSTANCE_ID] = false;
 	message->nulls[COLUMN_WAITING_SINCE] = false;
-	message->nulls[COLUMN_AGE] = false;
 
-	message->declared = statement_get_from(row, 8, &value) &&
+	message->declared = statement_get_from(row, 8, BOOLOID, &value) &&
 		DatumGetBool(value);
-	if (statement_get_from(row, 9, &value))
+	if (statement_get_from(row, 9, JSONBOID, &value))
 		message->condition = condition_read(DatumGetJsonbPCopy(value));
 }
 
@@ -156,11 +159,11 @@ read_predecessors(Oid inbox, const WaitingMessage *message)
 		Predecessor *predecessor = palloc0(sizeof(Predecessor));
 		Datum		value;
 
-		if (statement_get_from((int) row, 1, &value))
+		if (statement_get_from((int) row, 1, TEXTOID, &value))
 			predecessor->message_type = DatumGetTextPCopy(value);
-		if (statement_get_from((int) row, 2, &value))
+		if (statement_get_from((int) row, 2, TEXTOID, &value))
 			predecessor->state = DatumGetTextPCopy(value);
-		if (statement_get_from((int) row, 3, &value))
+		if (statement_get_from((int) row, 3, TEXTOID, &value))
 			predecessor->error = DatumGetTextPCopy(value);
 		predecessors = lappend(predecessors, predecessor);
 	}

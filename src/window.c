@@ -117,7 +117,7 @@ window_find(Oid inbox, const text *context_id)
 	Datum		id;
 
 	if (statement_run(inbox, &find, values, NULL) == 0 ||
-		!statement_get(1, &id))
+		!statement_get(1, INT8OID, &id))
 		return 0;
 	return DatumGetInt64(id);
 }

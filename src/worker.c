@@ -206,7 +206,7 @@ name_in_row(int row)
 {
 	Datum		value;
 
-	(void) statement_get_from(row, 4, &value);
+	(void) statement_get_from(row, 4, NAMEOID, &value);
 	return pstrdup(NameStr(*DatumGetName(value)));
 }
 
@@ -280,14 +280,14 @@ find_inboxes(MemoryContext context, uint64 *count)
 	{
 		Datum		value;
 
-		if (!statement_get_from((int) row, 3, &value) || !DatumGetBool(value))
+		if (!statement_get_from((int) row, 3, BOOLOID, &value) || !DatumGetBool(value))
 		{
 			log_untrusted((int) row);
 			continue;
 		}
-		(void) statement_get_from((int) row, 1, &value);
+		(void) statement_get_from((int) row, 1, OIDOID, &value);
 		inboxes[*count].schema = DatumGetObjectId(value);
-		(void) statement_get_from((int) row, 2, &value);
+		(void) statement_get_from((int) row, 2, OIDOID, &value);
 		inboxes[*count].owner = DatumGetObjectId(value);
 		inboxes[*count].name = MemoryContextStrdup(context,
 												   name_in_row((int) row));
