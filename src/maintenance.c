@@ -18,6 +18,7 @@
 #include "args.h"
 #include "housekeeping.h"
 #include "inbox.h"
+#include "owner.h"
 
 #define MAX_BATCH_SIZE 100000
 
@@ -83,6 +84,25 @@ renew_transaction(void)
 }
 
 /*
+ * Does the work of one transaction, a superuser's as the owner of the inbox.
+ */
+static bool
+run_turn(Oid inbox, HousekeepingRun *run)
+{
+	Oid			owner = owner_for_housekeeping(inbox);
+	Acting		acting;
+	bool		more;
+
+	if (owner == GetUserId())
+		return housekeeping_turn(inbox, run);
+	act_as(owner, &acting);
+	more = housekeeping_turn(inbox, run);
+	end_settings(&acting);
+	act_as_before(&acting);
+	return more;
+}
+
+/*
  * Each turn is a transaction of its own.  Inside of a transaction block,
  * SPI_commit() raises the error that every such procedure gives.
  */
@@ -110,7 +130,7 @@ seqinbox_housekeeping(PG_FUNCTION_ARGS)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		more = housekeeping_turn(inbox, &run);
+		more = run_turn(inbox, &run);
 		renew_transaction();
 	} while (more && GetCurrentTimestamp() < deadline);
 	housekeeping_log(get_namespace_name(inbox), &run);

@@ -7,13 +7,10 @@
  * database, one after the other, which walks through all inboxes there and
  * ends.  A new database or inbox is found by the next walk.
  *
- * The workers are superusers, but a table's triggers are its owner's code.
- * So the housekeeping of an inbox runs as the owner of its claim table, in a
- * security-restricted operation, from which there is no way back to the
- * superuser.  The server refuses to defer triggers there, so none of it runs
- * later.  Settings that it changes end with the turn: the next inbox may have
- * another owner.  One inbox cannot keep the others waiting for long: neither
- * for a lock, nor for its triggers.
+ * The workers are superusers, so the housekeeping of an inbox runs as the
+ * owner of its claim table.  Settings that it changes end with the turn: the
+ * next inbox may have another owner.  One inbox cannot keep the others
+ * waiting for long: neither for a lock, nor for its triggers.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +19,6 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -44,8 +40,7 @@
 #include "compat.h"
 #include "housekeeping.h"
 #include "inbox.h"
-#include "layout.h"
-#include "sql.h"
+#include "owner.h"
 #include "worker.h"
 
 #define LIBRARY "seqinbox"
@@ -211,41 +206,8 @@ name_in_row(int row)
 }
 
 /*
- * SQL: may a role act as the owner of the claim table c anyway?  6171 is
- * pg_database_owner, of which the database's owner is a member.
- */
-#define MAY_BE_OWNER(role) \
-	"pg_catalog.pg_has_role(CASE WHEN " role EQ "6171" \
-	" THEN d.datdba ELSE " role " END, c.relowner, 'MEMBER')"
-
-static char *
-names_of_tables(void)
-{
-	StringInfoData names;
-
-	initStringInfo(&names);
-	for (int i = 0; i < inbox_layout_count; i++)
-		appendStringInfo(&names, "%s'%s'", i > 0 ? ", " : "",
-						 inbox_layout[i].name);
-	return names.data;
-}
-
-static void
-log_untrusted(int row)
-{
-	ereport(LOG,
-			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("housekeeping passes over inbox \"%s\"",
-					name_in_row(row)),
-			 errdetail("Its schema or one of its tables belongs to a role that is no member of the owner of table \"%s\".",
-					   CLAIM_TABLE)));
-}
-
-/*
- * All inboxes of the database, in memory that outlives the transaction.
- *
- * Whoever owns the schema or one of the tables can attach code to it.  Where
- * that is a role that could not act as the owner, nothing is run as the owner.
+ * All inboxes of the database whose owner may be acted as, in memory that
+ * outlives the transaction.
  */
 static FoundInbox *
 find_inboxes(MemoryContext context, uint64 *count)
@@ -256,20 +218,7 @@ find_inboxes(MemoryContext context, uint64 *count)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	SPI_connect();
-	query = psprintf("SELECT c.relnamespace, c.relowner, "
-					 MAY_BE_OWNER("n.nspowner")
-					 " AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class t"
-					 " WHERE t.relnamespace" EQ "c.relnamespace"
-					 " AND t.relname" EQ "ANY (ARRAY[%s]::pg_catalog.name[])"
-					 " AND NOT " MAY_BE_OWNER("t.relowner") "), n.nspname"
-					 " FROM pg_catalog.pg_class c"
-					 " JOIN pg_catalog.pg_namespace n ON n.oid" EQ "c.relnamespace"
-					 " JOIN pg_catalog.pg_database d"
-					 " ON d.datname" EQ "pg_catalog.current_database()"
-					 " WHERE c.relname" EQ "'" CLAIM_TABLE "'"
-					 " AND (c.relkind" EQ "'r' OR c.relkind" EQ "'p')"
-					 " AND c.relpersistence" NE "'t'"
-					 " ORDER BY c.relnamespace", names_of_tables());
+	query = psprintf("%s ORDER BY c.relnamespace", owner_query());
 	if (SPI_execute(query, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not look for inboxes");
 
@@ -282,7 +231,7 @@ find_inboxes(MemoryContext context, uint64 *count)
 
 		if (!statement_get_from((int) row, 3, BOOLOID, &value) || !DatumGetBool(value))
 		{
-			log_untrusted((int) row);
+			owner_untrusted(LOG, name_in_row((int) row));
 			continue;
 		}
 		(void) statement_get_from((int) row, 1, OIDOID, &value);
@@ -302,18 +251,13 @@ find_inboxes(MemoryContext context, uint64 *count)
 static bool
 run_turn(const FoundInbox *inbox, HousekeepingRun *run)
 {
-	Oid			user;
-	int			security;
-	int			settings;
+	Acting		acting;
 	bool		more;
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(inbox->owner,
-						   security | SECURITY_RESTRICTED_OPERATION);
-	settings = NewGUCNestLevel();
+	act_as(inbox->owner, &acting);
 	enable_timeout_after(STATEMENT_TIMEOUT,
 						 StatementTimeout > 0 ? StatementTimeout : TURN_TIMEOUT_MS);
 
@@ -322,10 +266,10 @@ run_turn(const FoundInbox *inbox, HousekeepingRun *run)
 	SPI_finish();
 
 	disable_timeout(STATEMENT_TIMEOUT, false);
-	AtEOXact_GUC(false, settings);
+	end_settings(&acting);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
-	SetUserIdAndSecContext(user, security);
+	act_as_before(&acting);
 	return more;
 }
 

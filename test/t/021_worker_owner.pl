@@ -139,6 +139,22 @@ my $attach = q{
         FOR EACH STATEMENT EXECUTE FUNCTION mallory.run_attack();
     CREATE CONSTRAINT TRIGGER constraint_trigger AFTER UPDATE ON sequence_instance DEFERRABLE
         FOR EACH ROW WHEN (NEW.remove_after IS NOT NULL) EXECUTE FUNCTION mallory.run_attack();
+    CREATE RULE rule AS ON DELETE TO buffered_message DO ALSO SELECT mallory.attack('rule');
+    CREATE DOMAIN mallory.reason AS text CHECK (mallory.attack_from('domain', VALUE) IS NOT NULL);
+    ALTER TABLE dead_letter ALTER reason TYPE mallory.reason;
+    CREATE TABLE child () INHERITS (sequence_instance);
+    CREATE TRIGGER child BEFORE DELETE ON child FOR EACH ROW EXECUTE FUNCTION mallory.run_attack();
+    INSERT INTO child (id, name, context_id, state, created_at, retain_until, remove_after)
+    VALUES (1002, 'Orders', 'removed', 'OPEN', '2000-01-01', '2000-01-02', '2000-01-02');
+    ALTER TABLE message_header RENAME TO header_table;
+    CREATE VIEW message_header AS SELECT * FROM header_table;
+    CREATE FUNCTION mallory.delete_header() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM mallory.attack('view');
+        DELETE FROM mallory.header_table WHERE id = OLD.id;
+        RETURN OLD;
+    END $$;
+    CREATE TRIGGER view INSTEAD OF DELETE ON message_header FOR EACH ROW EXECUTE FUNCTION mallory.delete_header();
     ALTER TABLE dead_letter ADD CONSTRAINT checked
         CHECK (mallory.attack_from('check', reason) IS NOT NULL) NOT VALID;
     CREATE INDEX ON dead_letter (mallory.attack_from('index', reason));
@@ -150,7 +166,7 @@ my $attach = q{
     CREATE POLICY seen ON sequence_instance USING (mallory.sees(id));
     ALTER TABLE sequence_instance ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY};
 my @places = ('before_delete', 'after_delete', 'after_statement', 'constraint_trigger', 'check', 'index',
-    'index predicate', 'default', 'generated', 'policy');
+    'index predicate', 'default', 'generated', 'policy', 'rule', 'domain', 'child', 'view');
 as('mallory', qq{
     SET client_min_messages = warning;
     SELECT seqinbox_create_inbox('mallory');
