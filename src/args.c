@@ -121,6 +121,14 @@ check_retention(const Interval *retention, const char *argument)
 }
 
 /*
+TimestampTz
+moment_before(TimestampTz moment, const Interval *interval)
+{
+	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_mi_interval,
+												   TimestampTzGetDatum(moment),
+												   IntervalPGetDatum(interval)));
+}
+
  * The moment at which a failed message is offered again, or DT_NOEND for
  * never.
  */

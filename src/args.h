@@ -39,3 +39,4 @@ extern TimestampTz moment_after(TimestampTz moment, const Interval *interval);
 extern TimestampTz arg_retry_at(const Interval *retry_after);
 
 #endif							/* SEQINBOX_ARGS_H */
+extern TimestampTz moment_before(TimestampTz moment, const Interval *interval);

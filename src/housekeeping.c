@@ -83,7 +83,8 @@ static const Statement find_outlived = {
 	" WHERE i.id" EQ "ANY ($1)"
 	" AND NOT EXISTS (SELECT 1 FROM $inbox." CLAIM_TABLE " c"
 	" WHERE c.sequence_instance_id" EQ "i.id"
-	" AND CASE WHEN pg_catalog.isfinite(i.retain_until)"
+	" AND CASE WHEN pg_catalog.isfinite(c.created_at)"
+	" AND pg_catalog.isfinite(i.retain_until)"
 	" AND pg_catalog.isfinite(i.created_at) THEN"
 	" ($2" MINUS "c.created_at)" LT "(i.retain_until" MINUS "i.created_at)"
 	" ELSE i.retain_until" GT "$2 END)",
@@ -250,14 +251,6 @@ remove_batch(Oid inbox, HousekeepingRun *run)
 		run->seen_retain_until = seen_retain_until;
 		run->seen_id = seen_id;
 	}
-}
-
-static TimestampTz
-moment_before(TimestampTz moment, const Interval *interval)
-{
-	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_mi_interval,
-												   TimestampTzGetDatum(moment),
-												   IntervalPGetDatum(interval)));
 }
 
 static void

@@ -118,11 +118,15 @@ seqinbox_housekeeping(PG_FUNCTION_ARGS)
 	bool		more;
 
 	options.removal_delay = arg_interval(fcinfo, 0, "removal_delay");
+	(void) moment_after(GetCurrentTimestamp(), options.removal_delay);
 	options.batch_size = arg_batch_size(fcinfo, 1);
 	options.keep_dead_letters = NULL;
 	if (!PG_ARGISNULL(3))
+	{
 		options.keep_dead_letters = arg_interval(fcinfo, 3,
 												 "keep_dead_letters");
+		(void) moment_before(GetCurrentTimestamp(), options.keep_dead_letters);
+	}
 
 	SPI_connect_ext(called_atomically(fcinfo) ? 0 : SPI_OPT_NONATOMIC);
 	housekeeping_begin(&run, &options);

@@ -53,7 +53,8 @@ static const Statement message_stats = {
 	" UNION SELECT c.message_type FROM counted c),"
 	" common AS (" COMMON_VALUES("sequenced_message", "message_type") ")"
 	" SELECT t.message_type, s.state, COALESCE(c.messages, 0),"
-	" pg_catalog.date_part('epoch', $2" MINUS "c.oldest), false"
+	" CASE WHEN pg_catalog.isfinite(c.oldest)"
+	" THEN pg_catalog.date_part('epoch', $2" MINUS "c.oldest) END, false"
 	" FROM types t"
 	" CROSS JOIN (VALUES ('" STATE_FAILED "'), ('" STATE_WAITING "'))"
 	" AS s (state)"
@@ -74,8 +75,10 @@ static const Statement instance_stats = {
 	"WITH opened AS (SELECT i.name" AS_C " AS name,"
 	" pg_catalog.count(*) AS instances,"
 	" pg_catalog.count(*) FILTER (WHERE i.retain_until" GT "$2"
-	" AND ($2" MINUS "i.created_at)" GE
-	"((i.retain_until" MINUS "i.created_at)" TIMES "0.75)) AS expiring_soon,"
+	" AND CASE WHEN pg_catalog.isfinite(i.retain_until)"
+	" AND pg_catalog.isfinite(i.created_at) THEN ($2" MINUS "i.created_at)" GE
+	"((i.retain_until" MINUS "i.created_at)" TIMES "0.75) END)"
+	" AS expiring_soon,"
 	" pg_catalog.count(*) FILTER (WHERE i.retain_until" LE "$2) AS expired"
 	" FROM $inbox.sequence_instance i"
 	" WHERE i.state" EQ "'" INSTANCE_OPEN "'"
