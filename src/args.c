@@ -55,6 +55,33 @@ arg_name(FunctionCallInfo fcinfo, int n, const char *argument, int max_length)
 	return value;
 }
 
+/*
+ * What the server could take in, but not give back.
+ */
+void
+check_size(int64 size, const char *what, int limit)
+{
+	if (size > limit)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("%s is too large", what),
+				 errdetail("It has %lld bytes; the limit is %d bytes.",
+						   (long long) size, limit)));
+}
+
+/*
+ * Why a message failed, or NULL.
+ */
+text *
+arg_error(FunctionCallInfo fcinfo, int n)
+{
+	text	   *error = ARG_TEXT(n);
+
+	if (error != NULL)
+		check_size(VARSIZE_ANY_EXHDR(error), "error", MAX_ERROR_LENGTH);
+	return error;
+}
+
 int64
 arg_id(FunctionCallInfo fcinfo, int n, const char *argument)
 {
@@ -94,6 +121,14 @@ moment_after(TimestampTz moment, const Interval *interval)
 												   IntervalPGetDatum(interval)));
 }
 
+TimestampTz
+moment_before(TimestampTz moment, const Interval *interval)
+{
+	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_mi_interval,
+												   TimestampTzGetDatum(moment),
+												   IntervalPGetDatum(interval)));
+}
+
 static void
 check_finite(TimestampTz moment, const char *argument)
 {
@@ -121,14 +156,6 @@ check_retention(const Interval *retention, const char *argument)
 }
 
 /*
-TimestampTz
-moment_before(TimestampTz moment, const Interval *interval)
-{
-	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_mi_interval,
-												   TimestampTzGetDatum(moment),
-												   IntervalPGetDatum(interval)));
-}
-
  * The moment at which a failed message is offered again, or DT_NOEND for
  * never.
  */

@@ -255,6 +255,24 @@ static const Statement expire = {
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 
+static int64
+size_of(const void *value)
+{
+	return value == NULL ? 0 : VARSIZE_ANY(value);
+}
+
+void
+message_check_size(const Message *message)
+{
+	const Payload *payload = &message->payload;
+
+	check_size(size_of(payload->value) + size_of(payload->key) +
+			   size_of(payload->header_names) +
+			   size_of(payload->header_values) +
+			   size_of(message->topic) + size_of(message->cluster_name),
+			   "message", MAX_MESSAGE_SIZE);
+}
+
 /*
  * Reads a message from the arguments of a function: type and idempotence ID
  * are the first two, the rest begins with the value.
@@ -275,6 +293,7 @@ message_from_args(FunctionCallInfo fcinfo, int first_payload_arg,
 	message->cluster_name = ARG_TEXT(n + 5);
 	message->uuid = ARG_UUID(n + 6);
 	traceparent_parse(ARG_TEXT(n + 7), &message->trace);
+	message_check_size(message);
 }
 
 bool

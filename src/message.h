@@ -94,6 +94,7 @@ typedef struct Verdict
 
 extern void message_from_args(FunctionCallInfo fcinfo, int first_payload_arg,
 							  Message *message);
+extern void message_check_size(const Message *message);
 extern bool state_is(const char *state, const char *other);
 extern const char *state_from_arg(FunctionCallInfo fcinfo, int n);
 

@@ -136,6 +136,9 @@ seqinbox_requeue(PG_FUNCTION_ARGS)
 													  values, nulls)));
 }
 
+/* of so many deliveries, all that is kept in memory still fits into its place */
+#define MAX_BATCH 1000000
+
 /* the arguments of seqinbox_receive_batch() */
 enum
 {
@@ -295,6 +298,7 @@ read_delivery(const BatchArg *args, int i, int *headers, Delivery *delivery)
 	message->cluster_name = element(args, BATCH_CLUSTERS, i);
 	message->uuid = element(args, BATCH_UUIDS, i);
 	traceparent_parse(element(args, BATCH_TRACEPARENTS, i), &message->trace);
+	message_check_size(message);
 	delivery->ordinal = i + 1;
 }
 
@@ -310,6 +314,12 @@ read_batch(FunctionCallInfo fcinfo, int *count)
 	for (int n = 0; n < BATCH_ARGS; n++)
 		read_batch_arg(fcinfo, n, &args[n]);
 	*count = args[BATCH_TYPES].count;
+	if (*count > MAX_BATCH)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("too many deliveries in one batch"),
+				 errdetail("There are %d deliveries; the limit is %d.",
+						   *count, MAX_BATCH)));
 	total = count_headers(args);
 	for (int n = 0; n < BATCH_ARGS; n++)
 		check_length(&args[n], args[n].per_header ? total : *count);

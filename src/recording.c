@@ -101,7 +101,7 @@ seqinbox_store(PG_FUNCTION_ARGS)
 
 	message_from_args(fcinfo, 4, &message);
 	verdict.state = state_from_arg(fcinfo, 3);
-	verdict.error = ARG_TEXT(12);
+	verdict.error = arg_error(fcinfo, 12);
 	verdict.retry_at = DT_NOEND;
 	inbox = inbox_in_use();
 
@@ -197,7 +197,7 @@ seqinbox_fail_and_release(PG_FUNCTION_ARGS)
 	bool		released;
 
 	verdict.state = STATE_FAILED;
-	verdict.error = ARG_TEXT(1);
+	verdict.error = arg_error(fcinfo, 1);
 	verdict.retry_at = arg_retry_at(ARG_INTERVAL(2));
 	inbox = inbox_in_use();
 
@@ -266,7 +266,7 @@ seqinbox_record_failure(PG_FUNCTION_ARGS)
 
 	message_from_args(fcinfo, 4, &message);
 	verdict.state = STATE_FAILED;
-	verdict.error = ARG_TEXT(3);
+	verdict.error = arg_error(fcinfo, 3);
 	verdict.retry_at = arg_retry_at(ARG_INTERVAL(12));
 	inbox = inbox_in_use();
 
