@@ -240,6 +240,7 @@ check_predecessors(const SequenceDescriptor *sequence, TypeDescriptor *type)
 	ListCell   *lc;
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	type->visit = BEING_VISITED;
 	foreach(lc, condition_predecessors(type->condition, NIL))
 	{
@@ -273,7 +274,10 @@ check_sequence(const JsonPlace *place, const List *sequences,
 			document_fault(&name_place, "The sequence is declared twice.");
 	}
 	foreach(lc, sequence->types)
+	{
+		CHECK_FOR_INTERRUPTS();
 		check_type_is_new(sequences, lfirst(lc));
+	}
 	foreach(lc, sequence->types)
 	{
 		TypeDescriptor *type = lfirst(lc);
