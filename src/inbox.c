@@ -365,22 +365,32 @@ statement_run(Oid inbox, const Statement *statement,
  * to have us take a number for a pointer.  So each value is read as the type
  * that its column has in this very result.
  */
+static bool
+is_read_as(Oid type, Oid wanted)
+{
+	Oid			element;
+	Oid			wanted_element;
+
+	if (type == wanted || IsBinaryCoercible(type, wanted))
+		return true;
+	element = get_element_type(type);
+	wanted_element = get_element_type(wanted);
+	return OidIsValid(element) && OidIsValid(wanted_element) &&
+		IsBinaryCoercible(element, wanted_element);
+}
+
 static void
 check_type(int column, Oid wanted)
 {
 	Oid			type = SPI_gettypeid(SPI_tuptable->tupdesc, column);
-	Oid			element = get_element_type(wanted);
 
-	if (type == wanted || IsBinaryCoercible(type, wanted) ||
-		(OidIsValid(element) && OidIsValid(get_element_type(type)) &&
-		 IsBinaryCoercible(get_element_type(type), element)))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("column \"%s\" of a table of the inbox has an incompatible type",
-					SPI_fname(SPI_tuptable->tupdesc, column)),
-			 errdetail("It is of type %s; an inbox needs %s.",
-					   format_type_be(type), format_type_be(wanted))));
+	if (!is_read_as(type, wanted))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" of a table of the inbox has an incompatible type",
+						SPI_fname(SPI_tuptable->tupdesc, column)),
+				 errdetail("It is of type %s; an inbox needs %s.",
+						   format_type_be(type), format_type_be(wanted))));
 }
 
 /*
