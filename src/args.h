@@ -11,6 +11,8 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
+
 /* in bytes; type and ID together must fit into one index entry */
 #define MAX_TYPE_LENGTH 512
 #define MAX_ID_LENGTH 2048
@@ -33,7 +35,7 @@
 #define ARG_UUID(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_UUID_P(n))
 #define ARG_INTERVAL(n) (PG_ARGISNULL(n) ? NULL : PG_GETARG_INTERVAL_P(n))
 
-extern void null_argument(const char *argument) pg_attribute_noreturn();
+pg_noreturn_compat extern void null_argument(const char *argument);
 extern void check_name(const text *value, const char *argument,
 					   int max_length);
 extern text *arg_name(FunctionCallInfo fcinfo, int n, const char *argument,

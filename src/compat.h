@@ -23,6 +23,13 @@
 #include "varatt.h"
 #endif
 
+/* stands before the declaration of a function that does not return */
+#if PG_VERSION_NUM >= 180000
+#define pg_noreturn_compat pg_noreturn
+#else
+#define pg_noreturn_compat pg_attribute_noreturn()
+#endif
+
 #if PG_VERSION_NUM >= 140000
 #define ReleaseCachedPlan_compat(plan) \
 	ReleaseCachedPlan(plan, CurrentResourceOwner)

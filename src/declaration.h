@@ -10,6 +10,7 @@
 
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "condition.h"
 #include "inbox.h"
 
@@ -32,7 +33,6 @@ extern List *declared_types(Oid inbox, const text *sequence_name);
 extern List *declared_types_to_release(Oid inbox, int64 instance_id,
 									   const text *sequence_name,
 									   TimestampTz now);
-extern void undeclared_sequence(const text *sequence_name, const char *hint)
-			pg_attribute_noreturn();
+pg_noreturn_compat extern void undeclared_sequence(const text *sequence_name, const char *hint);
 
 #endif							/* SEQINBOX_DECLARATION_H */

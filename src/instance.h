@@ -10,6 +10,7 @@
 
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "inbox.h"
 #include "message.h"
 #include "sql.h"
@@ -80,6 +81,6 @@ extern void instance_leave(Oid inbox, const InstanceEnd *end,
 extern void instances_finish(Oid inbox, InstanceEnd **ends, int count,
 							 TimestampTz due_at);
 extern void instance_close_if_complete(Oid inbox, int64 id);
-extern void instance_unknown(int64 id) pg_attribute_noreturn();
+pg_noreturn_compat extern void instance_unknown(int64 id);
 
 #endif							/* SEQINBOX_INSTANCE_H */

@@ -14,6 +14,7 @@
 #include "utils/uuid.h"
 
 #include "claim.h"
+#include "compat.h"
 #include "payload.h"
 #include "sql.h"
 #include "traceparent.h"
@@ -103,11 +104,10 @@ extern bool message_lookup_current(Oid inbox, const ClaimKey *key,
 								   Record *record);
 extern void messages_lookup(Oid inbox, Lookup **lookups, int count);
 extern void messages_lookup_current(Oid inbox, Lookup **lookups, int count);
-extern void serialization_failure(void) pg_attribute_noreturn();
+pg_noreturn_compat extern void serialization_failure(void);
 extern void message_get(Oid inbox, int64 id, Record *record, ClaimKey *key);
-extern void message_refuse_state(const Record *record)
-			pg_attribute_noreturn();
-extern void message_refuse(Oid inbox, int64 id) pg_attribute_noreturn();
+pg_noreturn_compat extern void message_refuse_state(const Record *record);
+pg_noreturn_compat extern void message_refuse(Oid inbox, int64 id);
 
 extern void message_read_trace(int first_column, TraceContext *trace);
 extern List *message_processed_types(Oid inbox, int64 instance_id,
