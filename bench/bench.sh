@@ -55,12 +55,10 @@ start_server()
 make_server()
 {
     quietly initdb -D "$data" -U "$PGUSER" -A trust -E UTF8 --locale=C
-    pkglibdir=$("$PG_CONFIG" --pkglibdir)
     cat >>"$data/postgresql.conf" <<END
 listen_addresses = ''
 unix_socket_directories = '$PGHOST'
-extension_destdir = '$destdir'
-dynamic_library_path = '$destdir$pkglibdir:\$libdir'
+$(sh test/extension_conf "$destdir" "$PG_CONFIG")
 shared_buffers = 1GB
 END
     start_server

@@ -38,6 +38,35 @@ need()
     "$@" >/dev/null 2>&1 || missing="$missing $package"
 }
 
+# want PACKAGE COMMAND...: as need, unless this release of Debian has no such
+# package; the tests that want it are skipped then
+want()
+{
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || wanted="$wanted $package"
+}
+
+find_missing()
+{
+    missing=
+    wanted=
+    find_missing_packages
+}
+
+need_what_is_in_release()
+{
+    for package in $wanted
+    do
+        if apt-cache show "$package" >/dev/null 2>&1
+        then
+            missing="$missing $package"
+        else
+            echo "not in this release: $package"
+        fi
+    done
+}
+
 # what both need to build the extension and to run a server
 need_server()
 {
@@ -50,11 +79,13 @@ need_server()
 
 install_packages()
 {
+    apt-get -qq update
+    need_what_is_in_release
+    [ -n "$missing" ] || return 0
     echo "installing:$missing"
     # a server that nobody asked for shall not be started, nor an exporter
     mkdir -p "${no_cluster%/*}"
     echo 'create_main_cluster = false' >"$no_cluster"
-    apt-get -qq update
     # shellcheck disable=SC2086 # several names
     DEBIAN_FRONTEND=noninteractive \
         apt-get -qq install -y --no-install-recommends $missing >/dev/null
@@ -69,13 +100,13 @@ prepare_machine()
 {
     [ "$(id -u)" != 0 ] || as_user='setpriv --reuid=postgres --regid=postgres --init-groups'
 
-    missing=
-    find_missing_packages
-    if [ -n "$missing" ] && [ -n "$as_user" ]
+    find_missing
+    if [ -n "$missing$wanted" ] && [ -n "$as_user" ]
     then
         install_packages
-        missing=
-        find_missing_packages
+        find_missing
+    else
+        need_what_is_in_release
     fi
     if [ -n "$missing" ]
     then

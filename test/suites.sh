@@ -10,6 +10,9 @@
 #   examples    test/examples/*.sh, each with a server of its own, on which
 #               PGDATABASE is an empty database
 #
+# A test that can't run here says why in the last line that it prints, and exits
+# with 77; a TAP test skips all.
+#
 # From test/run: WORK, the temporary directory; KEEP_IN, where the outputs of
 # failed tests are to stay; PG_CONFIG, and its directory in PATH.
 
@@ -22,12 +25,12 @@ cd "$WORK/source"
 
 passed=0
 failed=0
+skipped=0
 kept=
 running=
 log=$WORK/output
 destdir=$WORK/install
 server=$WORK/server
-pkglibdir=$("$PG_CONFIG" --pkglibdir)
 pgxs_test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 
 export PGHOST="$TMPDIR" PGPORT=5432 PGUSER=postgres
@@ -91,8 +94,7 @@ fresh_server()
     cat >>"$server/postgresql.conf" <<END
 listen_addresses = ''
 unix_socket_directories = '$PGHOST'
-extension_destdir = '$destdir'
-dynamic_library_path = '$destdir$pkglibdir:\$libdir'
+$(sh test/extension_conf "$destdir" "$PG_CONFIG")
 max_prepared_transactions = 10
 fsync = off
 END
@@ -178,7 +180,8 @@ tap_test()
     run env TESTDIR="$directory" TESTDATADIR="$directory/tmp_check" \
         TESTLOGDIR="$directory/tmp_check/log" \
         PG_REGRESS="$pgxs_test/regress/pg_regress" SEQINBOX_DESTDIR="$destdir" \
-        prove -v -I "$pgxs_test/perl" -I test/perl "test/t/$1.pl"
+        prove -v -I "$pgxs_test/perl" -I test/perl "test/t/$1.pl" || return 1
+    ! reason=$(grep '^1\.\.0 # SKIP ' "$log") || return 77
 }
 
 examples_tests()
@@ -230,16 +233,28 @@ do
     for test in ${tests:-$("${suite}_tests")}
     do
         outputs=
-        if "${suite}_test" "$test"
-        then
-            passed=$((passed + 1))
-            echo "passed: $suite/$test"
-        else
-            # shellcheck disable=SC2086 # several names
-            fail "$suite" "$test" $outputs "$server/server.log"
-        fi
+        reason=
+        result=0
+        "${suite}_test" "$test" || result=$?
+        case $result in
+            0)
+                passed=$((passed + 1))
+                echo "passed: $suite/$test"
+                ;;
+            77)
+                skipped=$((skipped + 1))
+                [ -n "$reason" ] || reason=$(tail -n 1 "$log")
+                echo "skipped: $suite/$test  ${reason#*# SKIP }"
+                ;;
+            *)
+                # shellcheck disable=SC2086 # several names
+                fail "$suite" "$test" $outputs "$server/server.log"
+                ;;
+        esac
     done
 done
 
-echo "$passed passed, $failed failed"
+others=
+[ "$skipped" = 0 ] || others=", $skipped skipped"
+echo "$passed passed, $failed failed$others"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
