@@ -1,8 +1,8 @@
 #!/bin/sh
-# What test/run and bench/run share: they see to it that the machine has the
-# packages that they need, and run a script in a temporary copy of this
-# directory, not as root. Sourced at the top directory; the caller defines
-# find_missing_packages, which calls need.
+# What test/run, test/torture/run and bench/run share: they see to it that the
+# machine has the packages that they need, and run a script in a temporary copy
+# of this directory, not as root. Sourced at the top directory; the caller
+# defines find_missing_packages, which calls need.
 #
 # The environment variable PG_MAJOR chooses another version of the server than
 # Debian's own.
@@ -67,7 +67,7 @@ need_what_is_in_release()
     done
 }
 
-# what both need to build the extension and to run a server
+# what all need to build the extension and to run a server
 need_server()
 {
     need "postgresql-$PG_MAJOR" test -x "$bindir/postgres"
@@ -137,7 +137,10 @@ run_in_copy()
     export PATH HOME="$work/home" TMPDIR="$work/tmp" LC_ALL=C.UTF-8
 
     # A background job ignores SIGINT unless told otherwise.
-    $as_user env --default-signal sh "$work/source/$script" "$@" </dev/null &
+    # shellcheck disable=SC2086 # several words
+    set -- $as_user env --default-signal sh "$work/source/$script" "$@"
+    [ -z "$as_user" ] || set -- sh test/small_disks.sh "$work/disks" "$@"
+    "$@" </dev/null &
     running=$!
     status=0
     wait "$running" || status=$?

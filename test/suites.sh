@@ -22,6 +22,7 @@ suites='lint regress isolation pgtap tap examples'
 time_limit=900      # seconds for a test that hangs
 
 cd "$WORK/source"
+. test/servers.sh
 
 passed=0
 failed=0
@@ -31,19 +32,8 @@ running=
 log=$WORK/output
 destdir=$WORK/install
 server=$WORK/server
-pgxs_test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 
 export PGHOST="$TMPDIR" PGPORT=5432 PGUSER=postgres
-
-# stop_servers DIRECTORY: those whose data is in it
-stop_servers()
-{
-    [ -d "$1" ] || return 0
-    find "$1" -name postmaster.pid | while read -r pid_file
-    do
-        pg_ctl stop -s -m immediate -D "${pid_file%/*}" >/dev/null 2>&1 || :
-    done
-}
 
 clean_up()
 {
@@ -176,11 +166,7 @@ tap_test()
     stop_servers "$directory"
     rm -rf "$directory"
     mkdir "$directory"
-    # PostgreSQL::Test asks for TESTDIR, from version 16 on for the other two
-    run env TESTDIR="$directory" TESTDATADIR="$directory/tmp_check" \
-        TESTLOGDIR="$directory/tmp_check/log" \
-        PG_REGRESS="$pgxs_test/regress/pg_regress" SEQINBOX_DESTDIR="$destdir" \
-        prove -v -I "$pgxs_test/perl" -I test/perl "test/t/$1.pl" || return 1
+    run sh test/tap.sh "$directory" prove -v "test/t/$1.pl" || return 1
     ! reason=$(grep '^1\.\.0 # SKIP ' "$log") || return 77
 }
 
