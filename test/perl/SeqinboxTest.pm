@@ -8,8 +8,9 @@ use warnings;
 use Exporter 'import';
 use File::Basename;
 use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(new_node server_conf);
+our @EXPORT = qw(new_node new_standby server_conf small_disk);
 
 # What every server of the tests needs. The directory into which the extension
 # was installed, if not into the server's own, is SEQINBOX_DESTDIR unless given;
@@ -31,8 +32,31 @@ sub server_conf
     return $conf;
 }
 
+# The directory of one of the small disks (test/small_disks.sh), emptied; none
+# where they could not be mounted.
+sub small_disk
+{
+    my ($number) = @_;
+    my $disks = $ENV{SEQINBOX_SMALL_DISKS} // return;
+
+    system_or_bail('find', "$disks/$number", '-mindepth', 1, '-delete');
+    return "$disks/$number";
+}
+
+# Moves the data of a server that doesn't run to a small disk, if there is one.
+sub move_to_disk
+{
+    my ($node, $number) = @_;
+    my $disk = small_disk($number) // return;
+
+    system_or_bail('mv', $node->data_dir, "$disk/data");
+    symlink("$disk/data", $node->data_dir) or die "cannot make a link: $!";
+    return;
+}
+
 # A running server. Options: init => arguments of Cluster's init, conf => more
-# lines of configuration, destdir => where the extension was installed.
+# lines of configuration, destdir => where the extension was installed, disk =>
+# number of the small disk for its data.
 sub new_node
 {
     my ($name, %options) = @_;
@@ -40,6 +64,21 @@ sub new_node
 
     $node->init(@{ $options{init} // [] });
     $node->append_conf('postgresql.conf', server_conf($options{destdir}) . ($options{conf} // ''));
+    move_to_disk($node, $options{disk}) if $options{disk};
+    $node->start;
+    return $node;
+}
+
+# A running standby of a server, with the same configuration and options.
+sub new_standby
+{
+    my ($name, $primary, %options) = @_;
+    my $node = PostgreSQL::Test::Cluster->new($name);
+
+    $primary->backup($name);
+    $node->init_from_backup($primary, $name, has_streaming => 1);
+    $node->append_conf('postgresql.conf', $options{conf} // '');
+    move_to_disk($node, $options{disk}) if $options{disk};
     $node->start;
     return $node;
 }
