@@ -12,14 +12,16 @@ import logging
 import random
 import re
 import socket
+import threading
 import time
 from collections import Counter
 from typing import NamedTuple
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
 
-from world import Message, World, holds, payload
+from world import Message, World, payload
 
 CONNECT_TIMEOUT = 60    # seconds in which the server recovers from a crash
 JOURNAL_WIDTH = 300     # of a statement and its arguments
@@ -51,6 +53,19 @@ VALUES (%s, %s, %s, %s)'''
 
 OPERATED = 'operated '  # how the contexts begin in which an operator steps in
 
+# Of an instance, but of none of its claims, the retention is over: housekeeping
+# has to settle it, and must not remove it.  It leaves out what an operator may
+# have expired, which perhaps has no claim.
+AGE = '''
+UPDATE sequence_instance
+   SET created_at = created_at - interval '1 day',
+       retain_until = retain_until - interval '1 day'
+ WHERE id = (SELECT id FROM sequence_instance
+              WHERE name <> 'seqinbox.idempotence'
+                AND retain_until > clock_timestamp()
+                AND NOT starts_with(context_id, %s)
+              ORDER BY random() LIMIT 1)'''
+
 FIND_TO_OPERATE = '''
 SELECT m.id, m.state, m.message_type, m.idempotence_id, i.context_id
   FROM sequenced_message m
@@ -74,6 +89,7 @@ class Task(NamedTuple):
     seed: str
     world: World
     deliveries: list
+    faults: frozenset   # that are wanted
     calm: bool          # nothing goes wrong
     upgrade: bool       # seqinbox_next() in the transaction of the delivery
 
@@ -85,11 +101,17 @@ class Report:
         self.counts = Counter()
         self.problems = []
         self.unacknowledged = []
+        # what no failover may lose: messages whose effects, or records, are
+        # in a commit that was reported
+        self.effects = []
+        self.buffered = []
 
     def add(self, other):
         self.counts += other.counts
         self.problems += other.problems
         self.unacknowledged += other.unacknowledged
+        self.effects += other.effects
+        self.buffered += other.buffered
 
 
 def connect():
@@ -105,6 +127,26 @@ def connect():
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)
+
+
+class Warnings:
+    """What the server says besides the results.
+
+    When a commit is cancelled that waits for the standby, the server reports
+    it as done, with a warning that only this server has it.
+    """
+
+    def __init__(self):
+        self.only_local = False
+
+    def add(self, diagnostic):
+        if 'canceling wait for synchronous repl' in diagnostic.message_primary:
+            self.only_local = True
+
+
+def cancel(connection):
+    with contextlib.suppress(psycopg.Error):
+        connection.cancel()
 
 
 def is_connection_lost(connection, error):
@@ -150,9 +192,15 @@ class Consumer:
         self.rng = random.Random(task.seed)
         self.report = Report()
         self.snapshot_kept = False
+        self.limited = False    # a timeout may end each statement
+        self.warnings = Warnings()
+        self.effects = []       # of the transaction
+        self.cancels = []
 
-    def chance(self, probability):
-        return not self.task.calm and self.rng.random() < probability
+    def chance(self, probability, fault=None):
+        return (not self.task.calm
+                and (fault is None or fault in self.task.faults)
+                and self.rng.random() < probability)
 
     def count(self, event):
         self.report.counts[event] += 1
@@ -175,6 +223,8 @@ class Consumer:
                 self.attempt(self.operate)
             if self.chance(0.05):
                 self.attempt(self.declare)
+            if self.chance(0.03, 'housekeeping'):
+                self.attempt(self.housekeep)
         if self.task.calm:
             self.attempt(self.drain, None)
 
@@ -183,7 +233,11 @@ class Consumer:
         global connection
         if connection is None or connection.closed:
             connection = connect()
+        connection.add_notice_handler(self.warnings.add)
         try:
+            self.limit_time()
+            if self.chance(0.03, 'cancel'):
+                self.cancel_within(0.05)
             step(*args)
         except Died:
             self.count('death after a commit')
@@ -193,27 +247,81 @@ class Consumer:
                 self.count('connection lost')
             elif self.is_expected(error):
                 self.count(f'error {error.sqlstate}')
+                self.count_timeout(error)
             else:
                 self.report.problems.append(
                     f'unexpected error {error.sqlstate} in'
                     f' {step.__name__}: {error}')
             if step == self.deliver:
                 self.report.unacknowledged += args[0]
+        finally:
+            self.restore_connection()
 
     def is_expected(self, error):
         return ((error.sqlstate == '57014' and not self.task.calm) or
+                (error.sqlstate == '55P03' and self.limited) or
+                (error.sqlstate == '53100' and not self.task.calm
+                 and 'full-disk' in self.task.faults) or
                 (error.sqlstate == '40001' and self.snapshot_kept) or
                 (error.sqlstate == '40P01' and
                  (self.task.upgrade or is_between_versions(error))))
 
+    def count_timeout(self, error):
+        """The server says which timeout it was, but not by the SQLSTATE."""
+        for timeout in ['statement timeout', 'lock timeout']:
+            if str(error).startswith(f'canceling statement due to {timeout}'):
+                self.count(timeout)
+
+    def limit_time(self):
+        """For all statements of a step."""
+        self.limited = self.chance(0.1, 'timeouts')
+        if self.limited:
+            timeout = self.rng.choice(['statement_timeout', 'lock_timeout'])
+            self.execute(f'SET {timeout} = {self.rng.choice([1, 2, 5, 20])}')
+
+    def cancel_within(self, seconds):
+        """Cancels whatever the server is at after up to so many seconds."""
+        timer = threading.Timer(self.rng.uniform(0, seconds), cancel,
+                                [connection])
+        timer.start()
+        self.cancels.append(timer)
+
+    def restore_connection(self):
+        """As the next step wants it."""
+        for timer in self.cancels:
+            timer.join()
+        connection.remove_notice_handler(self.warnings.add)
+        # a rollback may have been cancelled, too
+        if (not connection.closed and
+                connection.info.transaction_status != TransactionStatus.IDLE):
+            connection.close()
+        while not connection.closed and (self.cancels or self.limited):
+            try:
+                self.execute('RESET statement_timeout')
+                self.execute('RESET lock_timeout')
+                break
+            except psycopg.Error as error:
+                if not self.is_expected(error):
+                    connection.close()
+        self.cancels = []
+
     @contextlib.contextmanager
     def transaction(self):
         self.snapshot_kept = self.chance(0.1)
+        self.effects = []
+        self.warnings.only_local = False
         with connection.transaction():
             if self.snapshot_kept:
                 level = self.rng.choice(['REPEATABLE READ', 'SERIALIZABLE'])
                 self.execute(f'SET TRANSACTION ISOLATION LEVEL {level}')
             yield
+            if self.chance(0.05, 'cancel'):
+                self.count('cancel at the commit')
+                self.cancel_within(0.002)
+        if self.warnings.only_local:
+            self.count('commit not on the standby')
+        else:
+            self.report.effects += self.effects
 
     def deliver(self, messages):
         try:
@@ -232,6 +340,12 @@ class Consumer:
             self.report.unacknowledged += messages
             self.record_failure(failure.message)
             return
+        if self.warnings.only_local:
+            self.report.unacknowledged += messages
+        else:
+            self.report.buffered += [
+                message for message, decision in zip(messages, decisions)
+                if decision.outcome == 'BUFFERED']
         for instance in instances:
             self.risk_death()
             self.drain(instance)
@@ -258,8 +372,9 @@ class Consumer:
                                         idempotence_id).fetchone()
         if self.chance(0.1):
             raise HandlerFailed(message)
-        in_order = holds(self.task.world.conditions[type], done)
+        in_order = self.task.world.may_be_handled(type, done)
         self.execute(EFFECT, *message, in_order or consumed)
+        self.effects.append(message)
         time.sleep(self.rng.choice([0, 0, 0, 0.002, 0.02]))
         if self.chance(0.1):
             raise HandlerFailed(message)
@@ -366,14 +481,28 @@ class Consumer:
             self.count(action)
 
     def declare(self):
-        """The same declarations once more; sometimes rolled back."""
+        """One of the variants; sometimes rolled back."""
+        documents = self.task.world.documents()
+        if 'declarations' not in self.task.faults:
+            documents = documents[:1]
         with contextlib.suppress(psycopg.Rollback), self.transaction():
             self.execute('SELECT seqinbox_declare(%s)',
-                         json.dumps(self.task.world.document()))
+                         json.dumps(self.rng.choice(documents)))
             time.sleep(self.rng.uniform(0, 0.02))
             if self.rng.random() < 0.3:
                 raise psycopg.Rollback()
         self.count('declared')
+        if len(documents) > 1:
+            self.count('declared anew')
+
+    def housekeep(self):
+        self.execute(AGE, OPERATED)
+        report = self.execute(
+            'CALL seqinbox_housekeeping(batch_size => %s)',
+            self.rng.choice([1, 10, 1000])).fetchone()
+        self.count('seqinbox_housekeeping')
+        self.report.counts['closed by it'] += report.closed
+        self.report.counts['marked by it'] += report.marked
 
 
 def cut(connection):

@@ -1,7 +1,7 @@
 """The torture run: many consumers, every fault there is, and a checker.
 
-PGHOST and the like name the server; its processes must be this user's, so
-that they can be killed.  README.md tells what is done and what is checked.
+The arguments name the servers; their processes must be this user's, so that
+they can be killed.  README.md tells what is done and what is checked.
 """
 
 import argparse
@@ -18,24 +18,40 @@ import time
 
 import psycopg
 
-from checker import check_always, check_end, check_log
+from checker import (check_acknowledged, check_always, check_end, check_log,
+                     check_removal)
 from consumer import (OPERATED, Report, Task, connect, consume,
                       is_connection_lost)
+from servers import NO_SPACE, FullDisk, Pair, Server
 from world import World
 
 GENERATION = 20         # seconds of faults before all is drained and checked
-BETWEEN_CRASHES = 7     # seconds
 STANDSTILL = 120        # seconds after which a round will not end any more
 LONG_ENOUGH = 20        # seconds in which everything should have happened
+FULL_FOR = 10           # seconds in which the server must notice a full disk
 PROBLEMS_SHOWN = 20
+
+# When the faults of the servers come, in seconds since a generation began, and
+# up to one second later.
+TIMETABLE = {'SIGKILL': [3, 10, 17], 'full-disk': [6], 'promotion': [13]}
 
 # What proves that a run was a torture.
 EXPECTED_EVENTS = [
     'PROCESS', 'BUFFERED', 'DUPLICATE', 'released', 'error 40001', 'declared',
     'death after a commit', 'connection lost', 'connection cut',
-    'pg_cancel_backend', 'pg_terminate_backend', 'SIGKILL', 'CONSUME',
-    'EXPIRE', 'seqinbox_fail_and_release', 'seqinbox_record_failure',
-    'seqinbox_retry']
+    'pg_terminate_backend', 'CONSUME', 'EXPIRE', 'seqinbox_fail_and_release',
+    'seqinbox_record_failure', 'seqinbox_retry']
+
+# Faults that can be left out, and what proves that they were there.
+FAULTS = {
+    'SIGKILL': ['SIGKILL'],
+    'full-disk': ['full-disk', NO_SPACE],
+    'promotion': ['promotion'],
+    'cancel': ['pg_cancel_backend', 'cancel at the commit', 'error 57014'],
+    'timeouts': ['statement timeout', 'lock timeout'],
+    'housekeeping': ['seqinbox_housekeeping', 'marked by it'],
+    'declarations': ['declared anew'],
+}
 
 SCHEMAS = '''
 DROP SCHEMA IF EXISTS business, inbox CASCADE;
@@ -61,6 +77,14 @@ SELECT pid FROM pg_stat_activity
  WHERE application_name = 'torture' AND pid <> pg_backend_pid()
  ORDER BY state = 'idle', random() LIMIT 1'''
 
+AGE_EVERYTHING = '''
+UPDATE sequence_instance
+   SET created_at = created_at - interval '9 days',
+       retain_until = retain_until - interval '9 days'
+ WHERE name <> 'seqinbox.idempotence';
+UPDATE sequential_inbox_idempotence
+   SET created_at = created_at - interval '9 days' '''
+
 WHO_WAITS = '''
 SELECT pid, state, wait_event_type, wait_event, pg_blocking_pids(pid), query
   FROM pg_stat_activity WHERE application_name = 'torture' '''
@@ -69,9 +93,11 @@ SELECT pid, state, wait_event_type, wait_event, pg_blocking_pids(pid), query
 class Generation:
     """A new inbox with declarations of its own, from beginning to end."""
 
-    def __init__(self, pool, workers, seed):
+    def __init__(self, pool, servers, options, seed):
         self.pool = pool
-        self.workers = workers
+        self.servers = servers
+        self.workers = options.workers
+        self.faults = options.faults
         self.seed = seed
         self.rng = random.Random(f'generation {seed}')
         self.world = World(seed)
@@ -79,16 +105,23 @@ class Generation:
         self.messages = []      # all that have been delivered
         self.to_deliver = []    # what comes in the next round
         self.rounds = 0
-        self.next_crash = time.monotonic() + BETWEEN_CRASHES / 2
+        self.due = sorted(
+            (time.monotonic() + seconds + self.rng.random(), fault)
+            for fault, times in TIMETABLE.items() if fault in self.faults
+            for seconds in times)
         self.connection = None
+        self.full_disk = None
+        self.free_at = 0        # when it is to be freed
 
     def run(self, seconds):
         end = time.monotonic() + seconds
         with self.connected():
             self.connection.execute(SCHEMAS)
             self.connection.execute('SELECT seqinbox_declare(%s)',
-                                    [json.dumps(self.world.document())])
-        while time.monotonic() < end and not self.report.problems:
+                                    [json.dumps(self.world.documents()[0])])
+        while not self.report.problems and (
+                time.monotonic() < end
+                or seconds == GENERATION and (self.due or self.full_disk)):
             self.run_round(self.new_deliveries())
         if not self.report.problems:
             self.finish()
@@ -134,17 +167,20 @@ class Generation:
         upgrade = not calm and self.rng.random() < 0.1
         result = self.pool.map_async(consume, [
             Task(f'{self.seed} {self.rounds} {n}', self.world,
-                 deliveries[n::self.workers], calm, upgrade)
+                 deliveries[n::self.workers], self.faults, calm, upgrade)
             for n in range(self.workers)], chunksize=1)
 
         end = time.monotonic() + STANDSTILL
         while not result.ready():
             result.wait(self.rng.uniform(0.1, 0.5))
+            if self.full_disk:
+                # nothing else is done meanwhile: there may be no server
+                self.tend_full_disk()
+                continue
             with self.connected():
                 if not calm and not result.ready():
                     self.disturb()
-                self.report.problems += check_always(self.connection,
-                                                     self.world)
+                self.report.problems += check_always(self.connection)
                 if time.monotonic() > end:
                     self.report.problems += [
                         f'a consumer stands still: {row}'
@@ -156,24 +192,55 @@ class Generation:
             self.report.add(report)
         self.to_deliver += self.report.unacknowledged
         self.report.unacknowledged = []
+        if not self.full_disk:
+            with self.connected():
+                self.report.problems += check_acknowledged(self.connection,
+                                                           self.report)
 
     def disturb(self):
-        victim = self.connection.execute(FIND_VICTIM).fetchone()
-        if victim is None:
-            return
-        if time.monotonic() > self.next_crash:
-            self.next_crash += BETWEEN_CRASHES
-            how = 'SIGKILL'
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(victim.pid, signal.SIGKILL)
+        fault = 'a signal'
+        if self.due and time.monotonic() > self.due[0][0]:
+            fault = self.due[0][1]
+        if fault == 'full-disk':
+            self.full_disk = FullDisk(self.servers.primary)
+            self.free_at = time.monotonic() + FULL_FOR
+        elif fault == 'promotion':
+            self.servers.fail_over()
         else:
-            how = self.rng.choice(['pg_cancel_backend',
-                                   'pg_terminate_backend'])
-            self.connection.execute(f'SELECT {how}(%s)', victim)
-        self.report.counts[how] += 1
+            victim = self.connection.execute(FIND_VICTIM).fetchone()
+            if victim is None:
+                return
+            if fault == 'SIGKILL':
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim.pid, signal.SIGKILL)
+            else:
+                fault = self.rng.choice(
+                    ['pg_cancel_backend'] * ('cancel' in self.faults)
+                    + ['pg_terminate_backend'])
+                self.connection.execute(f'SELECT {fault}(%s)', victim)
+        if fault in TIMETABLE:
+            self.due.pop(0)
+        self.report.counts[fault] += 1
+
+    def tend_full_disk(self):
+        """It is freed up to one second after the server has noticed."""
+        unnoticed = not self.full_disk.noticed
+        self.full_disk.fill()
+        if unnoticed and self.full_disk.noticed:
+            self.free_at = time.monotonic() + self.rng.random()
+        if time.monotonic() > self.free_at:
+            self.free_disk()
+
+    def free_disk(self):
+        if self.full_disk:
+            self.full_disk.free()
+            self.full_disk = None
 
     def finish(self):
         """Delivers everything once more, drains, and checks the result."""
+        self.free_disk()
+        self.connection.close()     # it may be one to a server that is gone
+        self.connection = connect()
         self.to_deliver = self.rng.sample(self.messages, len(self.messages))
         end = time.monotonic() + STANDSTILL
         while self.to_deliver or self.is_due():
@@ -184,8 +251,10 @@ class Generation:
             if self.report.problems:
                 return
         self.close_complete()
-        self.report.problems += check_end(self.connection, self.world,
-                                          self.messages)
+        self.report.problems += check_end(self.connection, self.messages)
+        self.connection.execute(AGE_EVERYTHING)
+        self.connection.execute("CALL seqinbox_housekeeping('0')")
+        self.report.problems += check_removal(self.connection)
 
     def is_due(self):
         return self.connection.execute(
@@ -211,47 +280,77 @@ def start_consumer(journal):
                         format='%(asctime)s %(message)s')
 
 
-def torture(options, pool, server_log):
+def torture(options, pool, servers, logs):
     """Generations until the time is over or there is a problem."""
     total = Report()
     seed = options.seed
     end = time.monotonic() + options.duration
     while not total.problems and (left := end - time.monotonic()) > 0:
         os.truncate(options.journal, 0)
-        server_log.seek(0, os.SEEK_END)
-        generation = Generation(pool, options.workers, seed)
+        for log in logs:
+            log.seek(0, os.SEEK_END)
+        generation = Generation(pool, servers, options, seed)
         generation.run(min(GENERATION, left))
         total.add(generation.report)
-        total.problems += check_log(server_log.readlines(),
-                                    generation.report.counts['SIGKILL'])
+        lines = sum((log.readlines() for log in logs), [])
+        counts = generation.report.counts
+        total.counts[NO_SPACE] += sum(NO_SPACE in line for line in lines)
+        total.problems += check_log(lines, counts['SIGKILL'],
+                                    counts['full-disk'] > 0)
         print(f'seed {seed}: {generation.rounds} rounds,'
-              f' {len(generation.messages)} messages', flush=True)
+              f' {len(generation.messages)} messages,'
+              f' {len(set(generation.report.effects))} acknowledged effects',
+              flush=True)
         seed += 1
     if options.duration >= LONG_ENOUGH and not total.problems:
-        total.problems += [f'has not happened: {event}'
-                           for event in EXPECTED_EVENTS
+        events = EXPECTED_EVENTS + sum(
+            (FAULTS[fault] for fault in sorted(options.faults)), [])
+        total.problems += [f'has not happened: {event}' for event in events
                            if not total.counts[event]]
     return total
 
 
-def main():
+def parse_options():
     parser = argparse.ArgumentParser(description='see README.md')
-    parser.add_argument('--server-log', required=True)
+    for server in ['--primary', '--standby']:
+        parser.add_argument(server, required=True, nargs=4,
+                            metavar=('DATA', 'HOST', 'PORT', 'LOG'))
     parser.add_argument('--journal', required=True)
     parser.add_argument('--duration', type=int, default=45, metavar='SECONDS')
     parser.add_argument('--seed', type=int, default=secrets.randbelow(10**6))
     parser.add_argument('--workers', type=int, default=12)
+    parser.add_argument('--without', action='append', default=[],
+                        choices=FAULTS, metavar='FAULT',
+                        help=', '.join(FAULTS))
     options = parser.parse_args()
+    options.faults = frozenset(FAULTS) - frozenset(options.without)
+    return options
+
+
+def main():
+    options = parse_options()
     print(f'seed {options.seed}', flush=True)
+    servers = Pair(Server(*options.primary), Server(*options.standby))
+    if 'full-disk' in options.faults and not servers.primary.disk:
+        print('left out: full-disk; no small disk could be mounted')
+        options.faults -= {'full-disk'}
+
+    # consumers go to the one that is the primary
+    os.environ.update(
+        PGHOST=f'{servers.primary.host},{servers.standby.host}',
+        PGPORT=f'{servers.primary.port},{servers.standby.port}',
+        PGDATABASE='postgres', PGTARGETSESSIONATTRS='read-write')
 
     sys.stderr = sys.stdout
     os.setpgrp()
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     open(options.journal, 'w').close()
-    with (open(options.server_log, errors='replace') as server_log,
-          multiprocessing.Pool(options.workers, start_consumer,
-                               [options.journal]) as pool):
-        total = torture(options, pool, server_log)
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(open(log, errors='replace'))
+                for log in servers.logs()]
+        pool = stack.enter_context(multiprocessing.Pool(
+            options.workers, start_consumer, [options.journal]))
+        total = torture(options, pool, servers, logs)
 
     for event, count in sorted(total.counts.items()):
         print(f'{count:8} {event}')

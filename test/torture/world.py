@@ -49,49 +49,68 @@ def payload(message):
             [name for name, _ in headers], [value for _, value in headers])
 
 
+def message_document(type, sub_type, name, conditions):
+    document = {'type': type}
+    if sub_type:
+        document['subType'] = sub_type
+    if conditions[name]:
+        document['releaseCondition'] = conditions[name]
+    return document
+
+
 class World:
-    """Some declared sequences, and messages for ever new contexts of them."""
+    """Some declared sequences, and messages for ever new contexts of them.
+
+    Of the declarations there are one or two variants with conditions of their
+    own, between which a run changes.
+    """
 
     def __init__(self, seed):
         self.rng = random.Random(f'world {seed}')
-        self.conditions = {}    # of each qualified message type
+        # per variant: of each qualified message type
+        self.conditions = [{} for _ in range(self.rng.randint(1, 2))]
         self.sequences = {f'Sequence{n}': self._declare(n)
                           for n in range(self.rng.randint(2, 5))}
 
     def _declare(self, number):
-        """The messages of a sequence, as seqinbox_declare() takes them."""
+        """The messages of a sequence: (type, sub-type, qualified type)."""
         types = []
         messages = []
         for n in range(self.rng.randint(2, 6)):
-            condition = None
-            if types and self.rng.random() < 0.8:
-                condition = random_condition(self.rng, types)
+            conditions = [self._condition(types) for _ in self.conditions]
             # the sub-types come to the others only now: none can be the
             # predecessor of the other, as their condition is the same
             names = []
             for sub_type in self.rng.choice([[None], [None], ['X', 'Y']]):
-                message = {'type': f'Type{number}{n}'}
-                name = message['type']
-                if sub_type:
-                    message['subType'] = sub_type
-                    name += f'.{sub_type}'
-                if condition:
-                    message['releaseCondition'] = condition
-                self.conditions[name] = condition
-                messages.append(message)
+                type = f'Type{number}{n}'
+                name = f'{type}.{sub_type}' if sub_type else type
+                for variant, condition in zip(self.conditions, conditions):
+                    variant[name] = condition
+                messages.append((type, sub_type, name))
                 names.append(name)
             types += names
         return self.rng.sample(messages, len(messages))
 
-    def document(self):
-        return {'sequences': [
-            {'name': name, 'retentionPeriod': '1 day', 'messages': messages}
+    def _condition(self, types):
+        if types and self.rng.random() < 0.8:
+            return random_condition(self.rng, types)
+        return None
+
+    def may_be_handled(self, type, done):
+        """By any of the variants."""
+        return any(holds(variant[type], done) for variant in self.conditions)
+
+    def documents(self):
+        """One for each variant, as seqinbox_declare() takes them."""
+        return [{'sequences': [
+            {'name': name, 'retentionPeriod': '1 day',
+             'messages': [message_document(*message, conditions)
+                          for message in messages]}
             for name, messages in self.sequences.items()]}
+            for conditions in self.conditions]
 
     def types(self, sequence):
-        return [message['type'] + (f'.{message["subType"]}'
-                                   if 'subType' in message else '')
-                for message in self.sequences[sequence]]
+        return [name for _, _, name in self.sequences[sequence]]
 
     def messages(self, context_id):
         """All messages of a context that one or two sequences share."""
