@@ -83,17 +83,18 @@ install_packages()
     need_what_is_in_release
     [ -n "$missing" ] || return 0
     echo "installing:$missing"
-    # a server that nobody asked for shall not be started, nor an exporter
+    # a server that nobody asked for shall not be started, nor another service
     mkdir -p "${no_cluster%/*}"
     echo 'create_main_cluster = false' >"$no_cluster"
     # shellcheck disable=SC2086 # several names
     DEBIAN_FRONTEND=noninteractive \
         apt-get -qq install -y --no-install-recommends $missing >/dev/null
-    case $missing in
-        *exporter*)
-            systemctl -q disable --now prometheus-postgres-exporter 2>/dev/null || :
-            ;;
-    esac
+    for service in pgbouncer prometheus-postgres-exporter
+    do
+        case " $missing " in
+            *" $service "*) systemctl -q disable --now "$service" 2>/dev/null || : ;;
+        esac
+    done
 }
 
 prepare_machine()
