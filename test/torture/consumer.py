@@ -310,14 +310,24 @@ class Consumer:
         self.snapshot_kept = self.chance(0.1)
         self.effects = []
         self.warnings.only_local = False
-        with connection.transaction():
-            if self.snapshot_kept:
-                level = self.rng.choice(['REPEATABLE READ', 'SERIALIZABLE'])
-                self.execute(f'SET TRANSACTION ISOLATION LEVEL {level}')
-            yield
-            if self.chance(0.05, 'cancel'):
-                self.count('cancel at the commit')
-                self.cancel_within(0.002)
+        begun = False
+        try:
+            with connection.transaction():
+                begun = True
+                if self.snapshot_kept:
+                    level = self.rng.choice(['REPEATABLE READ',
+                                             'SERIALIZABLE'])
+                    self.execute(
+                        f'SET TRANSACTION ISOLATION LEVEL {level}')
+                yield
+                if self.chance(0.05, 'cancel'):
+                    self.count('cancel at the commit')
+                    self.cancel_within(0.002)
+        except psycopg.Error:
+            # psycopg counts a BEGIN that was cancelled as one that was not
+            if not begun:
+                connection.close()
+            raise
         if self.warnings.only_local:
             self.count('commit not on the standby')
         else:
