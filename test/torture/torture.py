@@ -180,7 +180,8 @@ class Generation:
             with self.connected():
                 if not calm and not result.ready():
                     self.disturb()
-                self.report.problems += check_always(self.connection)
+                self.report.problems += check_always(self.connection,
+                                                     self.world)
                 if time.monotonic() > end:
                     self.report.problems += [
                         f'a consumer stands still: {row}'
@@ -251,7 +252,8 @@ class Generation:
             if self.report.problems:
                 return
         self.close_complete()
-        self.report.problems += check_end(self.connection, self.messages)
+        self.report.problems += check_end(self.connection, self.world,
+                                          self.messages)
         self.connection.execute(AGE_EVERYTHING)
         self.connection.execute("CALL seqinbox_housekeeping('0')")
         self.report.problems += check_removal(self.connection)
