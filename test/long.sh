@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs one Perl test with arguments, for as long as it takes. The commands for
-# long runs (test/hostile/run, test/sqlsmith/run) call this in the temporary
-# copy:
+# long runs (test/torture/run, test/hostile/run, test/sqlsmith/run) call this in
+# the temporary copy:
 #
 #   test/long.sh FILE [ARGUMENT...]
 #
@@ -11,12 +11,11 @@
 set -eu
 
 cd "$WORK/source"
+. test/servers.sh
 
 running=
-destdir=$WORK/install
-pgxs_test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
+directory=$WORK/long
 
-# The test stops its servers itself when it ends, whichever way it ends.
 clean_up()
 {
     trap '' HUP INT TERM
@@ -24,22 +23,20 @@ clean_up()
     then
         kill "$running" 2>/dev/null && wait "$running" || :
     fi
+    stop_servers "$directory"
 }
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 
 if ! make -s clean >"$WORK/log" 2>&1 ||
-    ! make -s install with_llvm=no DESTDIR="$destdir" >"$WORK/log" 2>&1
+    ! make -s install with_llvm=no DESTDIR="$WORK/install" >"$WORK/log" 2>&1
 then
     cat "$WORK/log" >&2
     exit 1
 fi
 
-# PostgreSQL::Test asks for TESTDIR, from version 16 on for the other two
-env --default-signal TESTDIR="$WORK" TESTDATADIR="$WORK/tmp_check" \
-    TESTLOGDIR="$WORK/tmp_check/log" \
-    PG_REGRESS="$pgxs_test/regress/pg_regress" SEQINBOX_DESTDIR="$destdir" \
-    perl -I "$pgxs_test/perl" -I test/perl "$@" &
+mkdir "$directory"
+sh test/tap.sh "$directory" env --default-signal perl "$@" &
 running=$!
 status=0
 wait "$running" || status=$?
@@ -47,7 +44,7 @@ running=
 if [ "$status" != 0 ]
 then
     kept=$(mktemp -d "$KEEP_IN/seqinbox-logs-XXXXXX")
-    cp -R "$WORK/tmp_check/log/." "$kept"
+    cp -R "$directory/tmp_check/log/." "$kept" || :
     echo "logs: $kept"
 fi
 exit "$status"

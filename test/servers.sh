@@ -1,5 +1,5 @@
 #!/bin/sh
-# What test/suites.sh and test/torture/in_copy.sh share: they stop servers that
+# What test/suites.sh and test/long.sh share: they stop servers that
 # a test left behind. To be sourced.
 
 # stop_servers DIRECTORY: those whose data is in it, or on a small disk
