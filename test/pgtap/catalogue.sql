@@ -30,9 +30,11 @@ SELECT is_empty($$SELECT pg_describe_object(classid, objid, 0) FROM member WHERE
 SELECT is((SELECT count(*) FROM pg_extension WHERE extname = 'seqinbox' AND extconfig IS NOT NULL), 0::bigint,
           'and nothing that pg_dump would have to treat as its configuration');
 
--- names, arguments with their defaults, results
+-- names, arguments with their defaults, results (IN is shown of procedures only,
+-- and only from version 14 on)
 SELECT results_eq(
-    $$SELECT proname::text COLLATE "default", pg_get_function_arguments(oid), pg_get_function_result(oid)
+    $$SELECT proname::text COLLATE "default",
+             regexp_replace(pg_get_function_arguments(oid), '\mIN ', '', 'g'), pg_get_function_result(oid)
         FROM function ORDER BY proname COLLATE "C"$$,
     $$VALUES
     ('seqinbox_claim', 'message_type text, idempotence_id text, sequence_instance_id bigint DEFAULT NULL::bigint', 'boolean'),
@@ -46,7 +48,7 @@ SELECT results_eq(
     ('seqinbox_expire', 'id bigint', 'void'),
     ('seqinbox_fail_and_release', 'id bigint, error text DEFAULT NULL::text, retry_after interval DEFAULT NULL::interval', 'boolean'),
     ('seqinbox_grant', 'role name, privilege text', 'void'),
-    ('seqinbox_housekeeping', 'IN removal_delay interval DEFAULT ''1 day''::interval, IN batch_size integer DEFAULT 1000, IN max_duration interval DEFAULT ''00:15:00''::interval, IN keep_dead_letters interval DEFAULT NULL::interval, INOUT closed bigint DEFAULT NULL::bigint, INOUT marked bigint DEFAULT NULL::bigint, INOUT removed bigint DEFAULT NULL::bigint, INOUT buried bigint DEFAULT NULL::bigint, INOUT purged bigint DEFAULT NULL::bigint', NULL),
+    ('seqinbox_housekeeping', 'removal_delay interval DEFAULT ''1 day''::interval, batch_size integer DEFAULT 1000, max_duration interval DEFAULT ''00:15:00''::interval, keep_dead_letters interval DEFAULT NULL::interval, INOUT closed bigint DEFAULT NULL::bigint, INOUT marked bigint DEFAULT NULL::bigint, INOUT removed bigint DEFAULT NULL::bigint, INOUT buried bigint DEFAULT NULL::bigint, INOUT purged bigint DEFAULT NULL::bigint', NULL),
     ('seqinbox_instance_stats', 'OUT sequence_name text, OUT open_instances bigint, OUT due_instances bigint, OUT expiring_soon bigint, OUT expired bigint, OUT dead_letters bigint, OUT closed_estimate bigint', 'SETOF record'),
     ('seqinbox_is_releasable', 'message_type text, sequence_instance_id bigint', 'boolean'),
     ('seqinbox_lookup', 'message_type text, idempotence_id text, OUT id bigint, OUT state text, OUT sequence_instance_id bigint, OUT attempts integer, OUT created_at timestamp with time zone', 'SETOF record'),
