@@ -49,6 +49,8 @@ sub in_session
 
     $session->{stderr} = '';
     my $result = $session->query($sql);
+    # the last versions 13 leave their own mark in an empty result
+    $result =~ s/\n?background_psql: QUERY_SEPARATOR\n?\z//;
     my $error = $session->{stderr};
     $session->{stderr} = '';
 
