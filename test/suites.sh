@@ -250,4 +250,4 @@ done
 others=
 [ "$skipped" = 0 ] || others=", $skipped skipped"
 echo "$passed passed, $failed failed$others"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+[ "$failed" = 0 ] && [ $((passed + skipped)) -gt 0 ]

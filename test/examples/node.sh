@@ -3,6 +3,12 @@
 # PGPORT, PGUSER and PGDATABASE name. An argument is taken as the seed.
 set -eu
 
+if ! node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)'
+then
+	echo "node $(node --version) is too old"
+	exit 77
+fi
+
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT

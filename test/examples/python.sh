@@ -4,6 +4,13 @@
 # chooses another Python than the one that Debian's packages belong to.
 set -eu
 
+python=${PYTHON:-/usr/bin/python3}
+if ! "$python" -c 'import psycopg'
+then
+	echo 'there is no psycopg 3'
+	exit 77
+fi
+
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
@@ -18,5 +25,5 @@ export npm_config_cache
 npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier
 
 # -B: no compiled files beside the sources
-"${PYTHON:-/usr/bin/python3}" -B "$examples/python/deliver.py" \
+"$python" -B "$examples/python/deliver.py" \
 	node_modules/@octokit/webhooks-examples "$@"

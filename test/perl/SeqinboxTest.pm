@@ -9,8 +9,9 @@ use Exporter 'import';
 use File::Basename;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test::More;
 
-our @EXPORT = qw(new_node new_standby server_conf small_disk);
+our @EXPORT = qw(new_node new_standby need_psycopg server_conf small_disk);
 
 # What every server of the tests needs. The directory into which the extension
 # was installed, if not into the server's own, is SEQINBOX_DESTDIR unless given;
@@ -30,6 +31,14 @@ sub server_conf
         close $lines or die "$script failed";
     }
     return $conf;
+}
+
+# Skips the test where Python lacks psycopg 3, as in Debian 11.
+sub need_psycopg
+{
+    plan skip_all => 'there is no psycopg 3'
+      if system('python3', '-c', 'import psycopg') != 0;
+    return;
 }
 
 # The directory of one of the small disks (test/small_disks.sh), emptied; none

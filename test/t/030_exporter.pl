@@ -22,6 +22,9 @@ my $exporter;
 
 plan skip_all => "$program is not installed" unless grep { -x "$_/$program" } split /:/, $ENV{PATH};
 
+plan skip_all => "$program is too old"
+  unless `$program --help 2>&1` =~ /--web\.systemd-socket/;
+
 sub stop_exporter
 {
     return unless $exporter;

@@ -15,6 +15,8 @@ use Test::More;
 
 use SeqinboxTest;
 
+need_psycopg();
+
 my $directory = dirname(__FILE__) . '/../hostile';
 my %rounds = (arguments => undef, calls => 4000, declarations => 1000, tables => 60,
     traceparents => 2000);

@@ -124,7 +124,7 @@ works('postgres', 'german', 'messages in columns with a collation of ICU');
 SKIP:
 {
     skip 'ICU cannot be the default of a database', 1
-      if $node->pg_version < 15;
+      if $node->safe_psql('postgres', 'SHOW server_version_num') < 150000;
 
     $node->safe_psql('postgres', q{
         CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'de-DE' LOCALE 'C'});

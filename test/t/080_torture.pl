@@ -11,6 +11,8 @@ use Test::More;
 
 use SeqinboxTest;
 
+need_psycopg();
+
 # The servers' logs name the SQLSTATE of each error, for the checker, and who
 # waited for whom, for its reader. Deadlocks, where they may be, would hold the
 # consumers up for most of the time if they were not looked for so soon. The
