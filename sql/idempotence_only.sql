@@ -86,9 +86,11 @@ SELECT count(*) - 1 = :windows AS made FROM sequence_instance;
 SELECT seqinbox_claim('A', 'third');
 SELECT * FROM claimed WHERE idempotence_id = 'third';
 
--- values that the setting refuses
+-- values that the setting refuses (how the range is shown depends on the version)
+\set VERBOSITY sqlstate
 SET seqinbox.idempotence_retention = 0;
 \echo :SQLSTATE
+\set VERBOSITY default
 SET seqinbox.idempotence_retention = 'a week';
 \echo :SQLSTATE
 

@@ -91,9 +91,11 @@ SELECT seqinbox_claim('A', 'a-11');
 SHOW idle_in_transaction_session_timeout;
 COMMIT;
 
--- values that the setting refuses
+-- values that the setting refuses (how the range is shown depends on the version)
+\set VERBOSITY sqlstate
 SET seqinbox.idle_timeout = -1;
 \echo :SQLSTATE
+\set VERBOSITY default
 SET seqinbox.idle_timeout = 'long';
 \echo :SQLSTATE
 

@@ -300,7 +300,7 @@ def deep_condition(rng, types, depth):
 
 
 def random_document(rng):
-    document = World(rng.random()).document()
+    document = World(rng.random()).documents()[0]
     sequence = rng.choice(document['sequences'])
     if rng.random() < 0.3:
         sequence['retentionPeriod'] = rng.choice(INTERVALS)
