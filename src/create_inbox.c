@@ -183,6 +183,50 @@ check_columns(const Setup *setup, const TableLayout *table, Oid relid)
 }
 
 /*
+ * An index may have another collation than its column.  A unique one then
+ * stands in the way of a claim or an instance that isn't there yet.
+ */
+static void
+check_unique_index(const Setup *setup, const TableLayout *table,
+				   Relation index)
+{
+	if (!index->rd_index->indisunique)
+		return;
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		Oid			collation = index->rd_indcollation[i];
+
+		if (!tells_all_texts_apart(collation))
+			ereport(ERROR,
+					(errcode(ERRCODE_COLLATION_MISMATCH),
+					 errmsg("unique index \"%s\" of table \"%s.%s\" has a nondeterministic collation",
+							RelationGetRelationName(index), setup->name,
+							table->name),
+					 errdetail("Its collation \"%s\" takes texts that differ for equal, and an inbox must not.",
+							   get_collation_name(collation)),
+					 errhint("Drop the index, or create it with another collation.")));
+	}
+}
+
+static void
+check_unique_indexes(const Setup *setup, const TableLayout *table, Oid relid)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	List	   *oids = RelationGetIndexList(rel);
+	ListCell   *lc;
+
+	foreach(lc, oids)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+
+		check_unique_index(setup, table, index);
+		index_close(index, AccessShareLock);
+	}
+	list_free(oids);
+	table_close(rel, AccessShareLock);
+}
+
+/*
  * A sequence that is created for a table with rows continues after them.
  */
 static void
@@ -391,20 +435,6 @@ matching_keys(Form_pg_index form, const char *const *keys)
 	return n;
 }
 
-/*
- * An index may have another collation than its column.
- */
-static bool
-keys_tell_all_texts_apart(Relation index)
-{
-	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-	{
-		if (!tells_all_texts_apart(index->rd_indcollation[i]))
-			return false;
-	}
-	return true;
-}
-
 static bool
 serves_as(Relation candidate, const IndexLayout *index)
 {
@@ -420,8 +450,7 @@ serves_as(Relation candidate, const IndexLayout *index)
 		return matching_keys(form, index->equivalent) > 0;
 	if (index->unique)
 		return form->indisunique && form->indimmediate &&
-			keys > 0 && keys == form->indnkeyatts &&
-			keys_tell_all_texts_apart(candidate);
+			keys > 0 && keys == form->indnkeyatts;
 	return keys > 0 || matching_keys(form, index->equivalent) > 0;
 }
 
@@ -666,8 +695,10 @@ seqinbox_create_inbox(PG_FUNCTION_ARGS)
 	{
 		Oid			relid = find_relation(&setup, inbox_layout[i].name, false);
 
-		if (OidIsValid(relid))
-			check_columns(&setup, &inbox_layout[i], relid);
+		if (!OidIsValid(relid))
+			continue;
+		check_columns(&setup, &inbox_layout[i], relid);
+		check_unique_indexes(&setup, &inbox_layout[i], relid);
 	}
 	lock_incomplete(&setup);
 	for (int i = 0; i < inbox_layout_count; i++)
