@@ -31,11 +31,17 @@ sub create_tables
             context_id text %2$s NOT NULL, state text NOT NULL, created_at timestamptz NOT NULL,
             closed_at timestamptz, retain_until timestamptz NOT NULL);
         CREATE UNIQUE INDEX ON %1$s.sequence_instance (name, context_id %3$s);
-        CREATE TABLE %1$s.sequential_inbox_idempotence (message_type text NOT NULL,
+        CREATE TABLE %1$s.sequenced_message (id bigint PRIMARY KEY, message_type text %5$s NOT NULL,
+            cluster_name text NOT NULL, topic text NOT NULL, sequenced_message_id uuid NOT NULL,
+            idempotence_id text %4$s NOT NULL, state text NOT NULL, trace_id_high bigint, trace_id bigint,
+            span_id bigint, parent_span_id bigint, trace_id_string text, created_at timestamptz NOT NULL,
+            state_changed_at timestamptz,
+            sequence_instance_id bigint NOT NULL REFERENCES %1$s.sequence_instance);
+        CREATE TABLE %1$s.sequential_inbox_idempotence (message_type text %5$s NOT NULL,
             idempotence_id text %4$s NOT NULL, sequence_instance_id bigint NOT NULL
             REFERENCES %1$s.sequence_instance ON DELETE CASCADE, created_at timestamptz NOT NULL,
             PRIMARY KEY (message_type, idempotence_id));
-    }, $schema, map { $collate->($_) } qw(context_id key idempotence_id));
+    }, $schema, map { $collate->($_) } qw(context_id key idempotence_id message_type));
 }
 
 sub adopt
@@ -55,11 +61,15 @@ $node->safe_psql('postgres', q{
 $node->safe_psql('postgres',
     create_tables('shop', idempotence_id => 'public.ignore_case'));
 my $error = adopt('shop');
-like($error, qr/42P21: column "idempotence_id" of table "shop\.sequential_inbox_idempotence" has a nondeterministic collation/,
+like($error, qr/42P21: column "idempotence_id" of table "shop\.sequenced_message" has a nondeterministic collation/,
     'a column with a nondeterministic collation is refused');
 like($error, qr/DETAIL: .*"ignore_case".*\nHINT: /, 'its collation is named');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'r'}),
-    2, 'nothing was created');
+    3, 'nothing was created');
+$node->safe_psql('postgres',
+    'ALTER TABLE shop.sequenced_message ALTER idempotence_id TYPE text COLLATE german');
+like(adopt('shop'), qr/42P21: column "idempotence_id" of table "shop\.sequential_inbox_idempotence"/,
+    'so is that of the claims');
 $node->safe_psql('postgres',
     'ALTER TABLE shop.sequential_inbox_idempotence ALTER idempotence_id TYPE text COLLATE german');
 is(adopt('shop'), 'no error', 'it is accepted with another collation');
@@ -132,13 +142,47 @@ sub works
     is($node->safe_psql($database,
             "SET client_encoding = 'UTF8'; SET search_path = $search_path; $paths"),
         $expected, $name);
+    reads_little($database, $search_path, $name);
+}
+
+# The indexes are used, although the declarations have another collation: of
+# many contexts, and of many messages that wait in one, few rows are read.
+sub reads_little
+{
+    my ($database, $search_path, $name) = @_;
+
+    $node->safe_psql($database, qq{
+        SET client_encoding = 'UTF8';
+        SET search_path = $search_path;
+        SELECT seqinbox_receive('zebra', 'many' || n, 'many', 'v') FROM generate_series(1, 1000) n;
+        SELECT seqinbox_receive('äpfel', 'many' || n, 'c' || n, 'v') FROM generate_series(1, 1000) n;
+        ANALYZE});
+    is($node->safe_psql($database, qq{
+            SET client_encoding = 'UTF8';
+            SET search_path = $search_path;
+            BEGIN;
+            SELECT outcome FROM seqinbox_receive('äpfel', 'many1', 'c1', 'v');
+            SELECT outcome FROM seqinbox_receive('Zebra', 'few', 'c2', 'v');
+            SELECT string_agg(outcome, ' ' ORDER BY ordinal)
+              FROM seqinbox_receive_batch('{Zebra,zebra,äpfel}', '{few2,few2,many4}', '{c3,c3,c4}', array_fill('v'::bytea, '{3}'));
+            SELECT state FROM seqinbox_lookup('zebra', 'many7');
+            SELECT outcome FROM seqinbox_receive('äpfel', 'few', 'many', 'v');
+            SELECT outcome FROM seqinbox_receive('Zebra', 'few3', 'many', 'v');
+            SELECT idempotence_id FROM seqinbox_next((SELECT id FROM sequence_instance WHERE name = 'Éclair' AND context_id = 'many'));
+            SELECT relname, seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables
+             WHERE schemaname = current_schema() AND seq_tup_read + idx_tup_fetch > 300;
+            SELECT count(*) FROM pg_stat_xact_user_tables
+             WHERE schemaname = current_schema() AND idx_tup_fetch > 0 AND relname IN ('sequence_instance', 'sequenced_message');
+            COMMIT}),
+        "DUPLICATE\nPROCESS\nPROCESS PROCESS DUPLICATE\nWAITING\nPROCESS\nPROCESS\nmany1\n2",
+        "$name: few rows are read");
 }
 
 $node->safe_psql('postgres', q{SELECT seqinbox_create_inbox('plain')});
 works('postgres', 'plain', 'messages with the default of libc');
 
 $node->safe_psql('postgres',
-    create_tables('german', idempotence_id => 'german', context_id => 'german'));
+    create_tables('german', map { $_ => 'german' } qw(context_id idempotence_id message_type)));
 is(adopt('german'), 'no error', 'columns with a collation of ICU');
 works('postgres', 'german', 'messages in columns with a collation of ICU');
 
