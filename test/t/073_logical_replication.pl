@@ -1,5 +1,5 @@
 # An inbox moves to another cluster by logical replication, in the steps of
-# docs/adoption.md: claims answer there, what waited is handed out in its order,
+# docs/operations.md: claims answer there, what waited is handed out in its order,
 # and no ID is given twice.
 
 use strict;
@@ -11,11 +11,13 @@ use Test::More;
 
 use SeqinboxTest;
 
-# the statement of step 4, as it stands in the documentation
-my $documentation = slurp_file("$FindBin::RealBin/../../docs/adoption.md");
-my ($set_sequences) =
-  $documentation =~ /^## Logical replication\n.*?^```sql\n(.*?)^```\n/ms
-  or die 'the documentation has no statement that sets the sequences';
+# its statements as they stand in the documentation, in their order
+my $documentation = slurp_file("$FindBin::RealBin/../../docs/operations.md");
+my ($section) = $documentation =~ /^(## Moving an inbox with logical replication\n.*?)(?:^## |\z)/ms
+  or die 'the documentation has no such section';
+my ($find_without_key, $publish, $subscribe, $not_copied, $complete, $unsubscribe, $set_sequences, @rest) =
+  $section =~ /^```sql(?: notest)?\n(.*?)^```\n/msg;
+die 'the documentation has other statements' if !$set_sequences || @rest;
 
 my $old = new_node('old', init => [ allows_streaming => 'logical' ]);
 my $new = new_node('new', init => [ allows_streaming => 'logical' ]);
@@ -24,7 +26,7 @@ sub in_inbox
 {
     my ($node, $sql) = @_;
 
-    return $node->safe_psql('postgres', "SET search_path = shop; $sql");
+    return $node->safe_psql('postgres', "SET search_path = orders; $sql");
 }
 
 sub count_outcomes
@@ -40,7 +42,7 @@ sub count_outcomes
 }
 
 $_->safe_psql('postgres', 'CREATE EXTENSION seqinbox') foreach $old, $new;
-$old->safe_psql('postgres', q{SELECT seqinbox_create_inbox('shop')});
+$old->safe_psql('postgres', q{SELECT seqinbox_create_inbox('orders')});
 in_inbox($old, q{
     SELECT seqinbox_declare('{"sequences": [{"name": "Orders", "retentionPeriod": "7 days", "messages": [
         {"type": "Placed"},
@@ -52,14 +54,28 @@ is(count_outcomes($old, 'Shipped', '1, 20', 20), 'BUFFERED|20', 'messages wait')
 is(count_outcomes($old, 'Placed', '1, 10', 20), 'PROCESS|10', 'others are processed');
 in_inbox($old, q{SELECT seqinbox_claim('Hook', 'before')});
 
+# A table that was adopted without its primary key, and one that an application
+# has a trigger on
+in_inbox($old, q{
+    ALTER TABLE message_header DROP CONSTRAINT message_header_pkey;
+    CREATE UNIQUE INDEX message_header_pkey ON message_header (id)});
+is($old->safe_psql('postgres', $find_without_key), 'message_header', 'a table without a primary key is found');
+in_inbox($old, q{
+    ALTER TABLE message_header REPLICA IDENTITY USING INDEX message_header_pkey;
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''fired''; END'});
+
 my $schema = $old->basedir . '/schema.sql';
-$old->command_ok([ 'pg_dump', '-s', '-n', 'shop', '-f', $schema, $old->connstr('postgres') ],
+$old->command_ok([ 'pg_dump', '--schema-only', '--schema=orders', '-f', $schema, '-d', $old->connstr('postgres') ],
     'dump of the tables');
-$new->command_ok([ 'psql', '-q', '-X', '-v', 'ON_ERROR_STOP=1', '-f', $schema, $new->connstr('postgres') ],
+$new->command_ok([ 'psql', '-q', '-X', '-v', 'ON_ERROR_STOP=1', '-f', $schema, '-d', $new->connstr('postgres') ],
     'restore of the tables');
-$old->safe_psql('postgres', 'CREATE PUBLICATION inbox FOR ALL TABLES');
-$new->safe_psql('postgres', sprintf(
-        'CREATE SUBSCRIPTION inbox CONNECTION $$%s$$ PUBLICATION inbox', $old->connstr('postgres')));
+in_inbox($new, q{
+    CREATE TRIGGER fail BEFORE INSERT OR UPDATE OR DELETE ON sequenced_message
+    FOR EACH ROW EXECUTE FUNCTION fail()});
+$old->safe_psql('postgres', $publish);
+my $connection = $old->connstr('postgres') =~ s/'/''/gr;
+$subscribe =~ s/CONNECTION '.*?'/CONNECTION '$connection'/ or die 'the documentation names no connection';
+$new->safe_psql('postgres', $subscribe);
 
 # ... and what came later: inserts, updates and deletes in each table.
 is(count_outcomes($old, 'Paid', '1, 20', 20), "BUFFERED|10\nPROCESS|10", 'messages while it runs');
@@ -81,10 +97,10 @@ sub all_rows
     return join("\n", map { "$_:\n" . in_inbox($node, "SELECT t::text FROM $_ t ORDER BY 1") } @tables);
 }
 
-$new->poll_query_until('postgres',
-    q{SELECT bool_and(srsubstate IN ('r', 's')) AND count(*) = 8 FROM pg_subscription_rel})
+$new->poll_query_until('postgres', $not_copied, '0')
   or die 'the tables were not copied';
-$old->wait_for_catchup('inbox');
+$old->poll_query_until('postgres', $complete)
+  or die 'not all has arrived';
 my $rows = all_rows($old);
 is(all_rows($new), $rows, 'all rows have come');
 
@@ -92,18 +108,16 @@ is(all_rows($new), $rows, 'all rows have come');
 
 my $used = in_inbox($old, join(' UNION ALL ', map { "SELECT coalesce(max(id), 0) FROM $_" }
           qw(sequence_instance sequenced_message buffered_message message_header dead_letter)));
+$new->safe_psql('postgres', $unsubscribe);
 $old->stop;
-$new->safe_psql('postgres', q{
-    ALTER SUBSCRIPTION inbox DISABLE;
-    ALTER SUBSCRIPTION inbox SET (slot_name = NONE);
-    DROP SUBSCRIPTION inbox});
+in_inbox($new, 'DROP TRIGGER fail ON sequenced_message');
 like(in_inbox($new, $set_sequences), qr/^(\w+\|t\n){4}dead_letter\|t$/, 'the sequences are set');
 my @next = split /\n/, in_inbox($new, join(' UNION ALL ', map { "SELECT nextval('${_}_sequence')" }
           qw(sequence_instance sequenced_message buffered_message message_header dead_letter)));
 my @used = split /\n/, $used;
 is(scalar(grep { $next[$_] <= $used[$_] } 0 .. $#used), 0, 'they are ahead of each ID')
   or diag("used: @used, next: @next");
-$new->safe_psql('postgres', q{SELECT seqinbox_create_inbox('shop')});
+$new->safe_psql('postgres', q{SELECT seqinbox_create_inbox('orders')});
 
 # It goes on there
 
