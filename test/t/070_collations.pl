@@ -135,6 +135,8 @@ zebra|é|o
 zebra|É|ö|Zebra,äpfel
 f|t};
 
+my $first_drawn;
+
 sub works
 {
     my ($database, $search_path, $name) = @_;
@@ -142,6 +144,14 @@ sub works
     is($node->safe_psql($database,
             "SET client_encoding = 'UTF8'; SET search_path = $search_path; $paths"),
         $expected, $name);
+    my $drawn = $node->safe_psql($database, qq{
+        SET client_encoding = 'UTF8';
+        SET search_path = $search_path;
+        SELECT seqinbox_diagram('Éclair', 'o');
+        SELECT message_type, state, messages FROM seqinbox_message_stats()
+         WHERE NOT estimated ORDER BY message_type COLLATE "C", state});
+    like($drawn, qr/Zebra.*zebra.*^zebra\|WAITING\|1$/ms, "$name: diagram and statistics");
+    is($drawn, $first_drawn //= $drawn, "$name: they are as in other inboxes");
     reads_little($database, $search_path, $name);
 }
 
