@@ -485,12 +485,16 @@ is_small(Relation rel)
 	return rows < SMALL_TABLE_ROWS;
 }
 
+/*
+ * An index of a partitioned table cannot be built concurrently.
+ */
 static void
 advise_index(const Setup *setup, const TableLayout *table,
-			 const IndexLayout *index, const char *reason)
+			 const IndexLayout *index, bool partitioned, const char *reason)
 {
+	const char *option = partitioned ? "" : "CONCURRENTLY ";
 	char	   *ddl = inbox_sql(setup->quoted_name,
-								index_ddl(table, index, "CONCURRENTLY "));
+								index_ddl(table, index, option));
 
 	/* what claims and instances rely on cannot wait */
 	ereport(index->unique ? ERROR : NOTICE,
@@ -512,6 +516,8 @@ complete_index(Setup *setup, const TableLayout *table,
 	Relation	rel = table_open(relid, AccessShareLock);
 	bool		found = has_index(rel, index);
 	bool		small = found || is_small(rel);
+	bool		partitioned =
+		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 
 	table_close(rel, NoLock);
 	if (found)
@@ -519,10 +525,12 @@ complete_index(Setup *setup, const TableLayout *table,
 
 	setup->changed = true;
 	if (OidIsValid(get_relname_relid(index->name, setup->schema)))
-		advise_index(setup, table, index,
+		advise_index(setup, table, index, partitioned,
 					 "A relation of that name exists and is no valid index for it; drop it first.");
 	else if (!small)
-		advise_index(setup, table, index,
+		advise_index(setup, table, index, partitioned,
+					 partitioned ?
+					 "It was not built now because the table is partitioned." :
 					 "It was not built now because the table is big.");
 	else
 	{
