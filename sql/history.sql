@@ -131,6 +131,10 @@ SELECT remember('tried 1', '{PROCESSED,FAILED}', 'A', 1007, 9300), remember('tri
 SELECT seqinbox_retry(9302), seqinbox_retry(9312), seqinbox_retry(9321), seqinbox_retry(9322);
 SELECT id, idempotence_id FROM generate_series(1, 5) AS turn, seqinbox_next(1007 + 0 * turn);
 SELECT states('tried 1'), states('tried 2'), states('tried 3');
+-- a failed record does not fail again where another one has the claim
+SELECT seqinbox_fail_and_release(9302);
+\echo :SQLSTATE
+SELECT states('tried 1');
 -- a missing predecessor with several records is listed once
 INSERT INTO sequence_instance (id, name, context_id, state, created_at, retain_until)
 VALUES (1006, 'S', 'six', 'OPEN', now(), now() + interval '1 day');

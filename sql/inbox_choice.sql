@@ -183,6 +183,23 @@ SELECT (SELECT count(*) FROM pg_temp.sequence_instance) AS instances,
        (SELECT count(*) FROM pg_temp.message_header) AS headers;
 DISCARD TEMP;
 
+-- a path of any length
+DO $$
+BEGIN
+    FOR n IN 1..100 LOOP
+        EXECUTE format('CREATE SCHEMA long_path_%s', n);
+    END LOOP;
+END
+$$;
+SELECT string_agg('long_path_' || n, ', ') AS path FROM generate_series(1, 100) AS n \gset
+SET search_path = :path, inbox_two, inbox_one;
+SELECT seqinbox_claim('A', 'long path');
+SET search_path = :path;
+\set VERBOSITY sqlstate
+SELECT seqinbox_claim('A', 'long path');
+\set VERBOSITY default
+SELECT inbox, idempotence_id FROM inbox_none.claims WHERE idempotence_id = 'long path';
+
 -- a schema that the caller may not use is passed over; "$user" is the caller
 CREATE ROLE regress_seqinbox_two;
 GRANT USAGE ON SCHEMA inbox_two TO regress_seqinbox_two;
@@ -207,5 +224,5 @@ SELECT inbox, idempotence_id FROM inbox_none.claims WHERE idempotence_id IN ('ro
 
 RESET search_path;
 SET client_min_messages = warning;
-DROP SCHEMA inbox_one, regress_seqinbox_two, inbox_none, inbox_false CASCADE;
+DROP SCHEMA inbox_one, regress_seqinbox_two, inbox_none, inbox_false, :path CASCADE;
 DROP ROLE regress_seqinbox_two;

@@ -189,6 +189,16 @@ SELECT seqinbox_retry(NULL);
 \echo :SQLSTATE
 SELECT message, state, retry, due FROM record WHERE context_id = 'refused';
 
+-- a retry that another program asks for, of a message whose payload is gone, is
+-- given up, and keeps nobody waiting
+SELECT seqinbox_record_failure('A', 'a-16', 'no payload', 'error') > 0 AS recorded;
+SELECT seqinbox_record_failure('A', 'a-17', 'no payload', 'error', 'value', retry_after => '0') > 0 AS recorded;
+UPDATE sequenced_message SET retry_at = now() WHERE idempotence_id = 'a-16';
+SELECT message, state, retry, claimed, buffered FROM record WHERE context_id = 'no payload';
+SELECT next('no payload');
+SELECT next('no payload');
+SELECT message, state, retry, claimed, buffered FROM record WHERE context_id = 'no payload';
+
 RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA retry CASCADE;

@@ -8,10 +8,10 @@ SET client_min_messages = error;
 CREATE EXTENSION IF NOT EXISTS pgtap;
 CREATE EXTENSION IF NOT EXISTS seqinbox;
 -- to compile plans takes longer here than to run them
-SELECT plan(33);
+SELECT plan(35);
 SELECT current_setting('server_version_num')::int < 140000 AS old \gset
 \if :old
-SELECT skip('pg_backend_memory_contexts is there from version 14 on', 33);
+SELECT skip('pg_backend_memory_contexts is there from version 14 on', 35);
 SELECT * FROM finish();
 ROLLBACK;
 \quit
@@ -174,6 +174,25 @@ ALTER TABLE sequenced_message RENAME TO away;
 SELECT results_eq($$SELECT * FROM pg_temp.more_plans_by_errors('seqinbox_lookup(''A'', ''x'')')$$,
                   $$VALUES ('{42P01}'::text[], 0::bigint)$$, 'nor where a table is missing');
 ALTER TABLE away RENAME TO sequenced_message;
+-- or can, but has no plan: the planner evaluates the constraint
+CREATE FUNCTION pg_temp.may_plan() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('pgtap.planning', true) = 'fails' THEN
+        RAISE division_by_zero;
+    END IF;
+    RETURN true;
+END
+$$;
+ALTER TABLE sequenced_message ADD CONSTRAINT may_plan CHECK (pg_temp.may_plan());
+SET LOCAL constraint_exclusion = on;
+SET LOCAL pgtap.planning = 'fails';
+SELECT results_eq($$SELECT * FROM pg_temp.more_plans_by_errors('seqinbox_lookup(''A'', ''x'')')$$,
+                  $$VALUES ('{22012}'::text[], 0::bigint)$$, 'nor where no plan can be made');
+RESET pgtap.planning;
+RESET constraint_exclusion;
+SELECT results_eq($$SELECT * FROM pg_temp.more_plans_by_errors('seqinbox_lookup(''A'', ''x'')')$$,
+                  $$VALUES ('{no error}'::text[], 0::bigint)$$, 'and afterwards it can');
+ALTER TABLE sequenced_message DROP CONSTRAINT may_plan;
 
 -- two inboxes in turn
 CREATE FUNCTION pg_temp.both(n integer) RETURNS void LANGUAGE plpgsql AS $$
