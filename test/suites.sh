@@ -18,8 +18,8 @@
 
 set -eu
 
-suites='lint regress isolation pgtap tap examples'
-time_limit=900      # seconds for a test that hangs
+suites=${SUITES:-lint regress isolation pgtap tap examples}
+time_limit=${TEST_SECONDS:-900}    # for a test that hangs
 
 cd "$WORK/source"
 . test/servers.sh
@@ -247,6 +247,23 @@ do
         esac
     done
 done
+
+# What gcov counted, see "make coverage": first the lines, then the branches.
+# Not counted are those of lines with these macros, most of whose branches are
+# the server's.
+report_coverage()
+{
+    macros='ereport|elog|document_fault|CHECK_FOR_INTERRUPTS|foreach|Assert|Min\('
+    macros="$macros|PG_(TRY|CATCH|FINALLY|END_TRY|GETARG|RETURN|FREE)|VAR(SIZE|DATA)_ANY"
+    set -- gcovr --filter src/ --exclude-branches-by-pattern ".*($macros).*"
+    "$@" --fail-under-line 95 && "$@" --branches --fail-under-branch 90
+}
+
+if [ -n "${COVERAGE-}" ]
+then
+    stop_servers "$WORK"
+    report_coverage >"$WORK/coverage" 2>&1 || failed=$((failed + 1))
+fi
 
 others=
 [ "$skipped" = 0 ] || others=", $skipped skipped"
