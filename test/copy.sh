@@ -5,10 +5,10 @@
 # defines find_missing_packages, which calls need.
 #
 # The environment variable PG_MAJOR chooses another version of the server than
-# Debian's own.
+# Debian's own; PG_BINDIR has the programs of one that is not from a package.
 
 PG_MAJOR=${PG_MAJOR:-15}
-bindir=/usr/lib/postgresql/$PG_MAJOR/bin
+bindir=${PG_BINDIR:-/usr/lib/postgresql/$PG_MAJOR/bin}
 no_cluster=/etc/postgresql-common/createcluster.d/seqinbox-$$.conf
 as_user=
 running=
