@@ -27,7 +27,7 @@ from world import World
 
 GENERATION = 20         # seconds of faults before all is drained and checked
 STANDSTILL = 120        # seconds after which a round will not end any more
-LONG_ENOUGH = 20        # seconds in which everything should have happened
+LONG_ENOUGH = 180       # seconds in which everything should have happened
 FULL_FOR = 10           # seconds in which the server must notice a full disk
 PROBLEMS_SHOWN = 20
 
