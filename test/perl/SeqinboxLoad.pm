@@ -20,6 +20,9 @@ use constant {
     COMMITTED_BEFORE_STRIKE => 300,
 };
 
+# those of each client, by round
+my %deliveries;
+
 # An inbox, and a business table for the handlers.
 sub create_load
 {
@@ -55,7 +58,7 @@ sub client_script
     my $other = ($client + 1) % CLIENTS;
     my $script = "SET search_path = inbox, public;\n";
 
-    foreach my $n (1 .. DELIVERIES / CLIENTS)
+    foreach my $n (1 .. $deliveries{$round})
     {
         $script .= delivery("$round-$client-$n", $n % 10 == 0 ? 'ROLLBACK' : 'COMMIT');
         $script .= delivery("$round-$other-$n", 'COMMIT');
@@ -63,12 +66,14 @@ sub client_script
     return $script;
 }
 
-# Clients that are at work.
+# Clients that are at work, and have enough to do for a strike that takes its time
+# if they are told to do it so many times.
 sub start_clients
 {
-    my ($node, $round) = @_;
+    my ($node, $round, $times) = @_;
     my @clients;
 
+    $deliveries{$round} = ($times // 1) * DELIVERIES / CLIENTS;
     foreach my $number (0 .. CLIENTS - 1)
     {
         my $directory = PostgreSQL::Test::Utils::tempdir;
@@ -136,7 +141,7 @@ sub check_load
             SELECT d.id, seqinbox_claim('Load', d.id) AS claimed
               FROM (SELECT concat_ws('-', $round, client, n) AS id
                       FROM generate_series(0, @{[ CLIENTS - 1 ]}) AS client,
-                           generate_series(1, @{[ DELIVERIES / CLIENTS ]}) AS n
+                           generate_series(1, $deliveries{$round}) AS n
                     $others) AS d;
             SELECT bool_or(claimed), bool_or(NOT claimed),
                    bool_and(claimed = (b.delivery IS NULL))

@@ -164,23 +164,27 @@ $session->quit;
 $node->stop;
 
 # The server can't write its WAL any more, and ends. (Its tables are elsewhere.)
+# It keeps all of it: with segments to use again it could go on for ever.
 
 $node = new_node('wal',
     init => [ extra => [ '--wal-segsize=1' ] ],
-    conf => "min_wal_size = 2MB\nmax_wal_size = 4MB\n",
+    conf => "wal_keep_size = 1GB\n",
     disk => 2);
 my $elsewhere = PostgreSQL::Test::Utils::tempdir;
 $node->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION '$elsewhere'");
 $node->safe_psql('template1', 'ALTER DATABASE postgres SET TABLESPACE elsewhere');
 create_load($node);
 
-my @clients = start_clients($node, 1);
+# little is left to fill while they are at work
 my $full = "$ENV{SEQINBOX_SMALL_DISKS}/2";
 fill_disk($full);
+truncate("$full/filler", (-s "$full/filler") - 32 * 1024 * 1024) or die "cannot truncate: $!";
+my @clients = start_clients($node, 1, 10);
 
-# it may have some segments of the WAL in store
+# it may have some segments of the WAL in store, and remove another file
 foreach my $attempt (1 .. 100)
 {
+    fill_disk($full);
     last if $node->psql('postgres', 'SELECT pg_switch_wal()') != 0;
 }
 my @acknowledged = finish_clients(@clients);
