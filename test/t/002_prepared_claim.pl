@@ -53,7 +53,11 @@ foreach my $restart (0, 1)
             BEGIN;
             $sql;
             PREPARE TRANSACTION 'holder'});
-        $node->restart('immediate') if $restart;
+        if ($restart)
+        {
+            $node->stop('immediate');
+            $node->start;
+        }
 
         my $session = open_session($node);
         in_session($session, 'SET search_path = inbox');
