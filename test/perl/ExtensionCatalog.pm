@@ -13,7 +13,8 @@ our @EXPORT = qw(extension_catalog);
 
 # pg_dump knows every kind of object, each with its definition, owner, comment
 # and privileges. For pg_upgrade it dumps the members of extensions, too: those
-# that pg_depend names, and that all of them are there is checked here.
+# that pg_depend names, and that all of them are there is checked here. (From
+# version 18 on it names array types too, which go with their elements' types.)
 sub extension_catalog
 {
     my ($node, $database) = @_;
@@ -23,7 +24,9 @@ sub extension_catalog
     my $members = $node->safe_psql($database, q{
         SELECT count(*) FROM pg_depend
          WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-           AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'seqinbox')});
+           AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'seqinbox')
+           AND NOT (classid = 'pg_type'::regclass
+                    AND objid IN (SELECT typarray FROM pg_type))});
     my $dumped = () = $dump =~ /^ALTER EXTENSION seqinbox ADD /mg;
 
     die "pg_dump dumped $dumped members of $members: $errors"
