@@ -80,12 +80,12 @@ check_memory($transaction, 1_000_000, 'in one transaction');
 check_memory($transactions, 1_000_000, 'in many transactions');
 
 my $tries = start_claiming(
-    q{seqinbox_try_claim('Email', n::text) = 'CLAIMED'}, 20_000, 'COMMIT;');
+    q{seqinbox_try_claim('Email', n::text) = 'CLAIMED'}, 60_000, 'COMMIT;');
 my $records = start_claiming(
     qq{seqinbox_store('OrderCreated', 'm' || n, $instance, 'WAITING', message_value => 'v',
            header_names => ARRAY['h'], header_values => ARRAY['v']::bytea[]) > 0},
-    20_000, 'COMMIT;');
-check_memory($tries, 20_000, 'try_claim');
-check_memory($records, 20_000, 'store');
+    60_000, 'COMMIT;');
+check_memory($tries, 60_000, 'try_claim');
+check_memory($records, 60_000, 'store');
 
 done_testing();

@@ -22,8 +22,11 @@ my $exporter;
 
 plan skip_all => "$program is not installed" unless grep { -x "$_/$program" } split /:/, $ENV{PATH};
 
-plan skip_all => "$program is too old"
-  unless `$program --help 2>&1` =~ /--web\.systemd-socket/;
+my $help = `$program --help 2>&1`;
+plan skip_all => "$program is too old" unless $help =~ /--web\.systemd-socket/;
+
+# only what we have asked for; each version has other metrics of its own
+my @no_collectors = map { "--no-collector.$_" } $help =~ /--(?:\[no-\])?collector\.(\w+)\s/g;
 
 sub stop_exporter
 {
@@ -59,8 +62,7 @@ sub start_exporter
         open STDERR, '>&', \*STDOUT or POSIX::_exit(1);
         dup2($socket->fileno, 3) or POSIX::_exit(1);
         @ENV{qw(LISTEN_PID LISTEN_FDS DATA_SOURCE_NAME)} = ($$, 1, $dsn);
-        exec $program, '--web.systemd-socket', '--disable-default-metrics', '--disable-settings-metrics',
-            '--no-collector.database', '--no-collector.bgwriter',
+        exec $program, '--web.systemd-socket', '--disable-default-metrics', '--disable-settings-metrics', @no_collectors,
             "--extend.query-path=$monitoring/queries.yaml"
           or POSIX::_exit(1);
     }

@@ -36,8 +36,10 @@ sub output
     my $output = '';
 
     $script =~ s/^(\\set VERBOSITY) \w+$/$1 sqlstate/mg;
-    IPC::Run::run([ 'psql', '-X', '-a', '-q', '-d', $node->connstr('postgres') ],
+    IPC::Run::run([ 'psql', '-X', '-A', '-a', '-q', '-d', $node->connstr('postgres') ],
         '<', \$script, '>', \$output, '2>&1');
+    # the server may have a translation of the same message
+    $output =~ s/\b(22004) [^|\n]*/$1/g;
     # a detail of ours may quote the server
     $output =~ s/(The value is refused: ).*/$1/g;
     $output =~ s/^(.*?)\b(FEHLER|HINWEIS|WARNUNG):/$1$english{$2}:/mg;
